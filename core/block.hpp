@@ -1,0 +1,152 @@
+// A document's rows of Phi, copied once into a small dense block that stays in cache for all layers, and the products with it.
+//
+// The block is stored across words: panels of up to four vectors of words, each panel (n_topics, panel words), so that both products of a
+// layer run over words with no padding of topics: P theta needs no horizontal sum, and P^T w one for every `width` topics.
+#pragma once
+
+#include "lanes.hpp"
+
+namespace mirrorlda::MIRRORLDA_ISA {
+
+constexpr int kPanel = 4;
+
+// `width` topics of one row; the last row may end before the vector does.
+template <class T>
+MIRRORLDA_INLINE Vec<T> load_topics(const T* row, int n_topics, const T* end) {
+  if (row + kWidth<T> <= end) return load<T>(row);
+  Vec<T> v{};
+  memcpy(&v, row, sizeof(T) * n_topics);
+  return v;
+}
+
+// Copies rows `indices` of phi (n_words, n_topics). Words beyond n are padded with the last row; their counts are zero.
+template <class T>
+inline void gather(T* block, const T* phi, int64_t n_words, const int32_t* indices, int64_t n, int n_topics) {
+  constexpr int W = kWidth<T>;
+  const int64_t n_vectors = round_up<T>(n) / W;
+  const T* end = phi + n_words * n_topics;
+  for (int64_t j = 0; j < n_vectors; ++j) {
+    const int64_t panel = j / kPanel;
+    const int64_t in_panel = n_vectors - panel * kPanel < kPanel ? n_vectors - panel * kPanel : kPanel;
+    T* to = block + (panel * kPanel * n_topics + j % kPanel) * W;
+    const T* row[W];
+    MIRRORLDA_UNROLL
+    for (int i = 0; i < W; ++i) row[i] = phi + int64_t(indices[j * W + i < n ? j * W + i : n - 1]) * n_topics;
+    for (int64_t ahead = (j + 1) * W; ahead < (j + 2) * W && ahead < n; ++ahead)
+      for (int k = 0; k < n_topics; k += 64 / int(sizeof(T))) prefetch(phi + int64_t(indices[ahead]) * n_topics + k);
+    Vec<T> v[W];
+    if (n_topics < W) {
+      MIRRORLDA_UNROLL
+      for (int i = 0; i < W; ++i) v[i] = load_topics<T>(row[i], n_topics, end);
+      transpose<T>(v);
+      for (int i = 0; i < n_topics; ++i) store<T>(to + i * in_panel * W, v[i]);
+      continue;
+    }
+    // The last vectors overlap those before them where n_topics is not a multiple of the width.
+    for (int k = 0; k < n_topics; k += W) {
+      const int from = k + W <= n_topics ? k : n_topics - W;
+      MIRRORLDA_UNROLL
+      for (int i = 0; i < W; ++i) v[i] = load<T>(row[i] + from);
+      transpose<T>(v);
+      MIRRORLDA_UNROLL
+      for (int i = 0; i < W; ++i) store<T>(to + (from + i) * in_panel * W, v[i]);
+    }
+  }
+}
+
+// Two products at once share every load of the panel: r_a = P a, r_b = P b.
+template <class T, int NV>
+MIRRORLDA_INLINE void product_pair_panel(const T* panel, int n_topics, const T* a, const T* b, T* r_a, T* r_b) {
+  constexpr int W = kWidth<T>;
+  Vec<T> sum_a[NV] = {}, sum_b[NV] = {};
+  for (int k = 0; k < n_topics; ++k) {
+    const Vec<T> ak = broadcast<T>(a[k]), bk = broadcast<T>(b[k]);
+    MIRRORLDA_UNROLL
+    for (int j = 0; j < NV; ++j) {
+      const Vec<T> p = load<T>(panel + (k * NV + j) * W);
+      sum_a[j] += p * ak;
+      sum_b[j] += p * bk;
+    }
+  }
+  MIRRORLDA_UNROLL
+  for (int j = 0; j < NV; ++j) {
+    store<T>(r_a + j * W, sum_a[j]);
+    store<T>(r_b + j * W, sum_b[j]);
+  }
+}
+
+// r = P a, with enough independent sums to hide the latency of a multiply-add.
+template <class T, int NV>
+MIRRORLDA_INLINE void product_panel(const T* panel, int n_topics, const T* a, Vec<T>* r) {
+  constexpr int W = kWidth<T>, kSets = 8 / NV;
+  Vec<T> sums[kSets][NV] = {};
+  int k = 0;
+  for (; k + kSets <= n_topics; k += kSets)
+    MIRRORLDA_UNROLL
+    for (int s = 0; s < kSets; ++s) {
+      const Vec<T> ak = broadcast<T>(a[k + s]);
+      MIRRORLDA_UNROLL
+      for (int j = 0; j < NV; ++j) sums[s][j] += load<T>(panel + ((k + s) * NV + j) * W) * ak;
+    }
+  for (; k < n_topics; ++k) {
+    const Vec<T> ak = broadcast<T>(a[k]);
+    MIRRORLDA_UNROLL
+    for (int j = 0; j < NV; ++j) sums[0][j] += load<T>(panel + (k * NV + j) * W) * ak;
+  }
+  MIRRORLDA_UNROLL
+  for (int j = 0; j < NV; ++j) {
+    r[j] = sums[0][j];
+    MIRRORLDA_UNROLL
+    for (int s = 1; s < kSets; ++s) r[j] += sums[s][j];
+  }
+}
+
+// sums (n_topics vectors) += P^T w, still spread over the lanes; `Topics` chains of multiply-adds run interleaved.
+template <class T, int NV, int Topics>
+MIRRORLDA_INLINE void transposed_topics(const T* panel, const Vec<T>* w, T* sums) {
+  constexpr int W = kWidth<T>;
+  Vec<T> s[Topics];
+  MIRRORLDA_UNROLL
+  for (int i = 0; i < Topics; ++i) s[i] = load<T>(sums + i * W);
+  MIRRORLDA_UNROLL
+  for (int j = 0; j < NV; ++j)
+    MIRRORLDA_UNROLL
+    for (int i = 0; i < Topics; ++i) s[i] += load<T>(panel + (i * NV + j) * W) * w[j];
+  MIRRORLDA_UNROLL
+  for (int i = 0; i < Topics; ++i) store<T>(sums + i * W, s[i]);
+}
+
+template <class T, int NV>
+MIRRORLDA_INLINE void transposed_panel(const T* panel, int n_topics, const Vec<T>* w, T* sums) {
+  constexpr int W = kWidth<T>;
+  int k = 0;
+  for (; k + 8 <= n_topics; k += 8) transposed_topics<T, NV, 8>(panel + k * NV * W, w, sums + k * W);
+  for (; k < n_topics; ++k) transposed_topics<T, NV, 1>(panel + k * NV * W, w, sums + k * W);
+}
+
+// Horizontal sums of the vectors left by transposed_panel; `sums` holds round_up(n_topics) vectors, those beyond n_topics zero.
+template <class T>
+MIRRORLDA_INLINE void collect(const T* sums, int n_topics, T* out) {
+  constexpr int W = kWidth<T>;
+  for (int k = 0; k < n_topics; k += W) {
+    Vec<T> v[W];
+    MIRRORLDA_UNROLL
+    for (int i = 0; i < W; ++i) v[i] = load<T>(sums + (k + i) * W);
+    store<T>(out + k, sum_each<T>(v));
+  }
+}
+
+// Calls visit.template operator()<NV>(panel, first word) for the panels of words [from, to); both are multiples of a panel, or the end.
+template <class T, class Visit>
+MIRRORLDA_INLINE void for_panels(const T* block, int64_t from, int64_t to, int n_topics, Visit&& visit) {
+  constexpr int W = kWidth<T>;
+  int64_t word = from;
+  for (; word + kPanel * W <= to; word += kPanel * W) visit.template operator()<kPanel>(block + word * n_topics, word);
+  switch ((to - word) / W) {
+    case 3: visit.template operator()<3>(block + word * n_topics, word); break;
+    case 2: visit.template operator()<2>(block + word * n_topics, word); break;
+    case 1: visit.template operator()<1>(block + word * n_topics, word); break;
+  }
+}
+
+}  // namespace mirrorlda::MIRRORLDA_ISA

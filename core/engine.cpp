@@ -1,0 +1,198 @@
+#include "engine.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace mirrorlda {
+namespace {
+
+// Few documents a task keep threads busy to the end; blocks are larger, since each has rows of its own to add up.
+constexpr int64_t kDocumentsPerTask = 8, kDocumentsPerBlock = 32, kMostBlocks = 64, kRowsPerTask = 128;
+
+int64_t tasks(int64_t n, int64_t per_task) { return (n + per_task - 1) / per_task; }
+
+}  // namespace
+
+void distinct_words(const int64_t* indptr, const int32_t* indices, const int64_t* documents, int64_t n_docs, int64_t n_words,
+                    std::vector<int32_t>& words) {
+  std::vector<uint64_t> seen((n_words + 63) / 64);
+  for (int64_t d = 0; d < n_docs; ++d)
+    for (int64_t i = indptr[documents[d]]; i < indptr[documents[d] + 1]; ++i) seen[indices[i] >> 6] |= uint64_t(1) << (indices[i] & 63);
+  words.clear();
+  for (int64_t w = 0; w < int64_t(seen.size()); ++w)
+    for (uint64_t left = seen[w]; left; left &= left - 1) words.push_back(int32_t(w * 64 + std::countr_zero(left)));
+}
+
+template <class T>
+Inference<T> Engine<T>::inference() const {
+  return {topics_.phi, batch_.n_words, alpha_minus_1_.data(), floor_.data(), topics_.n_topics, topics_.n_layers, topics_.rule};
+}
+
+template <class T>
+Document<T> Engine<T>::document(int64_t d) const {
+  const int64_t begin = batch_.begin(d);
+  return {batch_.indices + begin, batch_.counts + begin, batch_.size(d), topics_.steps ? topics_.steps + d * topics_.n_layers : nullptr};
+}
+
+template <class T>
+DocumentTrace<T> Engine<T>::kept_trace(int64_t d) const {
+  const int64_t L = topics_.n_layers;
+  return {raw_.get() + d * (L + 1) * padded_topics_, r_inverse_.get() + padded_words_[d] * (L + 1), steps_.get() + d * L,
+          objective_.get() + d * (L + 1), n_trials_.get() + d * L};
+}
+
+template <class T>
+void Engine<T>::forward(const Batch<T>& batch, const Topics<T>& topics, bool keep, int n_threads, T* theta) {
+  const Kernels<T>& k = kernels<T>();
+  const int64_t K = topics.n_topics, L = topics.n_layers, D = batch.n_docs;
+  const auto round_up = [&](int64_t n) { return (n + k.width - 1) / k.width * k.width; };
+  batch_ = batch;
+  topics_ = topics;
+  padded_topics_ = round_up(K);
+  alpha_minus_1_.assign(padded_topics_, T(0));
+  floor_.assign(padded_topics_, T(0));
+  for (int64_t j = 0; j < K; ++j) {
+    alpha_minus_1_[j] = topics.alpha[j] - T(1);
+    floor_[j] = T(kFloor);
+  }
+  entries_.assign(D + 1, 0);
+  padded_words_.assign(D + 1, 0);
+  longest_ = 0;
+  for (int64_t d = 0; d < D; ++d) {
+    entries_[d + 1] = entries_[d] + batch.size(d);
+    padded_words_[d + 1] = padded_words_[d] + round_up(batch.size(d));
+    longest_ = std::max(longest_, batch.size(d));
+  }
+  if (keep) {
+    raw_.resize(D * (L + 1) * padded_topics_);
+    r_inverse_.resize(padded_words_[D] * (L + 1));
+    steps_.resize(D * L);
+    objective_.resize(D * (L + 1));
+    n_trials_.resize(D * L);
+  }
+  workers_.resize(std::max<size_t>(workers_.size(), n_threads));
+  for (int w = 0; w < n_threads; ++w) {
+    Worker& worker = workers_[w];
+    worker.scratch.resize(k.scratch_bytes(longest_, int(K), int(L)));
+    worker.trace.resize((L + 1) * (padded_topics_ + round_up(longest_)));
+    worker.doubles.resize(2 * L + 1);
+    worker.trials.resize(L);
+  }
+  const Inference<T> model = inference();
+  parallel_for(tasks(D, kDocumentsPerTask), n_threads, [&](int64_t task, int w) {
+    Worker& worker = workers_[w];
+    for (int64_t d = task * kDocumentsPerTask; d < std::min(D, (task + 1) * kDocumentsPerTask); ++d) {
+      const DocumentTrace<T> trace = keep ? kept_trace(d)
+                                          : DocumentTrace<T>{worker.trace.get(), worker.trace.get() + (L + 1) * padded_topics_,
+                                                             worker.doubles.data(), worker.doubles.data() + L, worker.trials.data()};
+      k.forward(model, document(d), trace, worker.scratch.get());
+      const T* raw = trace.raw + L * padded_topics_;
+      for (int64_t j = 0; j < K; ++j) theta[d * K + j] = std::max(raw[j], T(kFloor));
+    }
+  });
+}
+
+template <class T>
+void Engine<T>::add_block(int64_t number, int64_t from, int64_t to, const T* grad_theta, const T* word_weights, T* grad_counts,
+                          Worker& worker) {
+  const Kernels<T>& k = kernels<T>();
+  const Inference<T> model = inference();
+  Block& block = blocks_[number];
+  block.words.clear();
+  worker.slot.resize(batch_.n_words, -1);
+  for (int64_t d = from; d < to; ++d) {
+    const Document<T> doc = document(d);
+    const int64_t before = int64_t(block.words.size());
+    for (int64_t i = 0; i < doc.n; ++i) {
+      int32_t& slot = worker.slot[doc.indices[i]];
+      if (slot >= 0) continue;
+      slot = int32_t(block.words.size());
+      block.words.push_back(doc.indices[i]);
+    }
+    const int64_t after = int64_t(block.words.size());
+    T* sums = block.sums.grow(before * padded_topics_, after * padded_topics_);
+    std::memset(sums + before * padded_topics_, 0, sizeof(T) * (after - before) * padded_topics_);
+    worker.row.resize(std::max<size_t>(worker.row.size(), doc.n));
+    for (int64_t i = 0; i < doc.n; ++i) worker.row[i] = sums + worker.slot[doc.indices[i]] * padded_topics_;
+    const DocumentGradient<T> gradient{grad_theta ? grad_theta + d * topics_.n_topics : nullptr, word_weights ? word_weights[d] : T(0),
+                                       worker.row.data(), grad_counts ? grad_counts + entries_[d] : nullptr};
+    k.reverse(model, doc, kept_trace(d), gradient, worker.scratch.get());
+  }
+  for (int32_t word : block.words) worker.slot[word] = -1;
+}
+
+template <class T>
+void Engine<T>::reverse(const T* grad_theta, const T* word_weights, T* grad_counts, int n_threads) {
+  const int64_t D = batch_.n_docs;
+  const int64_t per_block = std::max(kDocumentsPerBlock, tasks(D, kMostBlocks)), n_blocks = tasks(D, per_block);
+  const Kernels<T>& k = kernels<T>();
+  blocks_.resize(std::max<size_t>(blocks_.size(), n_blocks));
+  workers_.resize(std::max<size_t>(workers_.size(), n_threads));
+  for (int w = 0; w < n_threads; ++w) workers_[w].scratch.resize(k.scratch_bytes(longest_, topics_.n_topics, topics_.n_layers));
+  parallel_for(n_blocks, n_threads, [&](int64_t block, int w) {
+    add_block(block, block * per_block, std::min(D, (block + 1) * per_block), grad_theta, word_weights, grad_counts, workers_[w]);
+  });
+  add_up(n_blocks, n_threads);
+}
+
+template <class T>
+void Engine<T>::add_up(int64_t n_blocks, int n_threads) {
+  const Kernels<T>& k = kernels<T>();
+  struct Part {
+    int32_t block, slot;
+  };
+  distinct_words(batch_.indptr, batch_.indices, batch_.documents, batch_.n_docs, batch_.n_words, rows_);
+  const int64_t n_rows = int64_t(rows_.size());
+  row_of_word_.resize(batch_.n_words);
+  for (int64_t r = 0; r < n_rows; ++r) row_of_word_[rows_[r]] = int32_t(r);
+  std::vector<int64_t> first(n_rows + 1, 0);
+  for (int64_t b = 0; b < n_blocks; ++b)
+    for (int32_t word : blocks_[b].words) ++first[row_of_word_[word] + 1];
+  for (int64_t r = 0; r < n_rows; ++r) first[r + 1] += first[r];
+  std::vector<Part> parts(first[n_rows]);
+  std::vector<int64_t> next(first.begin(), first.end() - 1);
+  for (int64_t b = 0; b < n_blocks; ++b)
+    for (size_t slot = 0; slot < blocks_[b].words.size(); ++slot)
+      parts[next[row_of_word_[blocks_[b].words[slot]]]++] = {int32_t(b), int32_t(slot)};
+
+  const int64_t stride = padded_topics_;
+  T* gradient = gradient_.resize(n_rows * stride);
+  // Adds up parts [begin, end), all of blocks [low, high), where high - low is a power of two.
+  const auto tree = [&](const auto& self, const Part* begin, const Part* end, int64_t low, int64_t high) -> T* {
+    if (end - begin == 1) return blocks_[begin->block].sums.get() + begin->slot * stride;
+    const int64_t middle = (low + high) / 2;
+    const Part* split = std::partition_point(begin, end, [&](const Part& part) { return part.block < middle; });
+    if (split == begin) return self(self, begin, end, middle, high);
+    if (split == end) return self(self, begin, end, low, middle);
+    T* left = self(self, begin, split, low, middle);
+    k.add_scaled(left, T(1), self(self, split, end, middle, high), stride);
+    return left;
+  };
+  int64_t span = 1;
+  while (span < n_blocks) span *= 2;
+  parallel_for(tasks(n_rows, kRowsPerTask), n_threads, [&](int64_t task, int) {
+    for (int64_t r = task * kRowsPerTask; r < std::min(n_rows, (task + 1) * kRowsPerTask); ++r)
+      std::memcpy(gradient + r * stride, tree(tree, parts.data() + first[r], parts.data() + first[r + 1], 0, span), sizeof(T) * stride);
+  });
+}
+
+template <class T>
+void Engine<T>::copy_trace(T* thetas, double* step_sizes, double* objective, int32_t* n_trials) const {
+  const int64_t D = batch_.n_docs, L = topics_.n_layers, K = topics_.n_topics;
+  for (int64_t row = 0; row < D * (L + 1); ++row)
+    for (int64_t j = 0; j < K; ++j) thetas[row * K + j] = std::max(raw_.get()[row * padded_topics_ + j], T(kFloor));
+  std::copy_n(steps_.get(), D * L, step_sizes);
+  std::copy_n(objective_.get(), D * (L + 1), objective);
+  std::copy_n(n_trials_.get(), D * L, n_trials);
+}
+
+template <class T>
+void Engine<T>::copy_objective(double* objective) const {
+  for (int64_t d = 0; d < batch_.n_docs; ++d) objective[d] = objective_.get()[(d + 1) * (topics_.n_layers + 1) - 1];
+}
+
+template class Engine<float>;
+template class Engine<double>;
+
+}  // namespace mirrorlda

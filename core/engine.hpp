@@ -1,0 +1,136 @@
+// A batch of documents through the kernels, on several threads, with the same bits for any number of them.
+//
+// Forward: documents are independent. Reverse: documents are grouped in blocks that depend on the batch only; each block adds its rows in
+// the order of its documents, and blocks are added along a fixed binary tree over block numbers.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "dispatch.hpp"
+#include "pool.hpp"
+
+namespace mirrorlda {
+
+// Aligned memory that grows and is reused; its content is lost when it grows.
+template <class T>
+class Buffer {
+ public:
+  T* resize(int64_t n) {
+    if (n > capacity_) {
+      data_.reset();
+      data_.reset(static_cast<T*>(::operator new(sizeof(T) * n, kAlignment)));
+      capacity_ = n;
+    }
+    return data_.get();
+  }
+  // Keeps the first `used` elements.
+  T* grow(int64_t used, int64_t n) {
+    if (n > capacity_) {
+      const int64_t larger = n > 2 * capacity_ ? n : 2 * capacity_;
+      std::unique_ptr<T, Free> fresh(static_cast<T*>(::operator new(sizeof(T) * larger, kAlignment)));
+      if (used) std::memcpy(fresh.get(), data_.get(), sizeof(T) * used);
+      data_ = std::move(fresh);
+      capacity_ = larger;
+    }
+    return data_.get();
+  }
+  T* get() const { return data_.get(); }
+
+ private:
+  static constexpr std::align_val_t kAlignment{64};
+  struct Free {
+    void operator()(T* data) const { ::operator delete(data, kAlignment); }
+  };
+  std::unique_ptr<T, Free> data_;
+  int64_t capacity_ = 0;
+};
+
+// Rows `documents` of a CSR matrix.
+template <class T>
+struct Batch {
+  const int64_t* indptr;
+  const int32_t* indices;
+  const T* counts;
+  const int64_t* documents;
+  int64_t n_docs;
+  int64_t n_words;
+
+  int64_t begin(int64_t d) const { return indptr[documents[d]]; }
+  int64_t size(int64_t d) const { return indptr[documents[d] + 1] - begin(d); }
+};
+
+template <class T>
+struct Topics {
+  const T* phi;  // (n_words, n_topics)
+  int n_topics;
+  const T* alpha;  // (n_topics,)
+  int n_layers;
+  StepRule rule;
+  const double* steps;  // (n_docs, n_layers) for StepRule::given
+};
+
+template <class T>
+class Engine {
+ public:
+  // Fills theta (n_docs, n_topics). With `keep`, the trace of every document is kept for reverse() and the accessors below.
+  void forward(const Batch<T>& batch, const Topics<T>& topics, bool keep, int n_threads, T* theta);
+
+  // Gradients of the batch that was kept. grad_theta (n_docs, n_topics), word_weights (n_docs,) and grad_counts (entries of the batch,
+  // document by document) may be NULL. The rows of Phi's gradient are left in rows() and gradient().
+  void reverse(const T* grad_theta, const T* word_weights, T* grad_counts, int n_threads);
+
+  const std::vector<int32_t>& rows() const { return rows_; }
+  const T* gradient() const { return gradient_.get(); }
+  int64_t gradient_stride() const { return padded_topics_; }
+
+  void copy_trace(T* thetas, double* step_sizes, double* objective, int32_t* n_trials) const;
+  void copy_objective(double* objective) const;
+  int64_t n_docs() const { return batch_.n_docs; }
+  int n_layers() const { return topics_.n_layers; }
+  int n_topics() const { return topics_.n_topics; }
+  int64_t n_entries() const { return entries_.empty() ? 0 : entries_.back(); }
+
+ private:
+  struct Block {
+    std::vector<int32_t> words;  // in order of first appearance; row i of `sums` belongs to words[i]
+    Buffer<T> sums;
+  };
+  struct Worker {
+    Buffer<char> scratch;
+    Buffer<T> trace;
+    std::vector<double> doubles;
+    std::vector<int32_t> trials;
+    std::vector<int32_t> slot;  // of a word in the block at hand, or -1
+    std::vector<T*> row;
+  };
+
+  Inference<T> inference() const;
+  Document<T> document(int64_t d) const;
+  DocumentTrace<T> kept_trace(int64_t d) const;
+  void add_block(int64_t block, int64_t from, int64_t to, const T* grad_theta, const T* word_weights, T* grad_counts, Worker& worker);
+  void add_up(int64_t n_blocks, int n_threads);
+
+  Batch<T> batch_{};
+  Topics<T> topics_{};
+  int64_t padded_topics_ = 0, longest_ = 0;
+  std::vector<T> alpha_minus_1_, floor_;
+  std::vector<int64_t> entries_, padded_words_;  // running sums over documents
+  Buffer<T> raw_, r_inverse_;
+  Buffer<double> steps_, objective_;
+  Buffer<int32_t> n_trials_;
+  std::vector<Worker> workers_;
+  std::vector<Block> blocks_;
+  std::vector<int32_t> rows_;
+  std::vector<int32_t> row_of_word_;
+  Buffer<T> gradient_;
+};
+
+// Distinct words of a batch, ascending.
+void distinct_words(const int64_t* indptr, const int32_t* indices, const int64_t* documents, int64_t n_docs, int64_t n_words,
+                    std::vector<int32_t>& words);
+
+}  // namespace mirrorlda

@@ -1,0 +1,330 @@
+// MAP inference of one document by unrolled mirror descent (section 3, Algorithm 1), leaving the trace that `reverse` consumes.
+//
+// With theta' = theta + change, r = P theta and t = P change / r, both acceptance rules compare Bregman divergences,
+//   D_f(theta', theta) = x . (t - ln(1 + t)) + (alpha - 1) . (change / theta - ln(theta' / theta)) <= D(theta', theta) / T,
+// and every term is of second order in the change: nothing cancels, in float32 either.
+#pragma once
+
+#include "block.hpp"
+#include "kernels.hpp"
+#include "scratch.hpp"
+
+namespace mirrorlda::MIRRORLDA_ISA {
+
+// The state of one document between layers. Arrays over topics are padded with zeros, arrays over words with P = 1 and x = 0.
+template <class T>
+struct State {
+  T *block, *counts, *r, *sums;
+  T *theta, *theta_inverse, *log_theta, *g;
+  double objective;
+};
+
+// A candidate for the next layer.
+template <class T>
+struct Trial {
+  T *weights, *raw, *theta, *log_theta, *change, *r_change, *relative;
+  double step, distance, bregman, decrease;
+};
+
+template <class T>
+MIRRORLDA_INLINE T log_of(T x) {
+  return first<T>(log<T>(broadcast<T>(x)));
+}
+
+// g = -grad f = P^T (x / r) + (alpha - 1) / theta, padded with its own maximum, which is returned.
+template <class T>
+inline T ascent_direction(const Inference<T>& model, int64_t n_padded, const T* r_inverse, State<T>& state) {
+  constexpr int W = kWidth<T>;
+  const int K = model.n_topics;
+  memset(state.sums, 0, sizeof(T) * round_up<T>(K) * W);
+  for_panels<T>(state.block, 0, n_padded, K, [&]<int NV>(const T* panel, int64_t word) MIRRORLDA_INLINE_LAMBDA {
+    Vec<T> w[NV];
+    MIRRORLDA_UNROLL
+    for (int j = 0; j < NV; ++j) w[j] = load<T>(state.counts + word + j * W) * load<T>(r_inverse + word + j * W);
+    transposed_panel<T, NV>(panel, K, w, state.sums);
+  });
+  collect<T>(state.sums, K, state.g);
+  T* const g = state.g;
+  Vec<T> top = broadcast<T>(g[0] + model.alpha_minus_1[0] * state.theta_inverse[0]);
+  int k = 0;
+  for (; k + W <= K; k += W) {
+    const Vec<T> gk = load<T>(g + k) + load<T>(model.alpha_minus_1 + k) * load<T>(state.theta_inverse + k);
+    store<T>(g + k, gk);
+    top = max<T>(top, gk);
+  }
+  T g_max = largest<T>(top);
+  for (; k < K; ++k) {
+    g[k] += model.alpha_minus_1[k] * state.theta_inverse[k];
+    g_max = g[k] > g_max ? g[k] : g_max;
+  }
+  for (; k < round_up<T>(K); ++k) g[k] = g_max;
+  return g_max;
+}
+
+// The entropic mirror step: raw = weights / C with weights = theta exp(T (g - g_max)), then the floor.
+template <class T>
+inline void mirror_step(const Inference<T>& model, const State<T>& state, T g_max, Trial<T>& trial) {
+  constexpr int W = kWidth<T>;
+  Vec<T> total{};
+  for (int k = 0; k < model.n_topics; k += W) total += load<T>(trial.weights + k);
+  const T normaliser = sum<T>(total), inverse = T(1) / normaliser, log_normaliser = log_of<T>(normaliser);
+  const State<T> now = state;
+  const Trial<T> next = trial;
+  const T step = T(trial.step), *floor = model.floor;
+  Vec<T> distance{};
+  for (int k = 0, K = model.n_topics; k < K; k += W) {
+    const Vec<T> raw = load<T>(next.weights + k) * inverse;
+    const Vec<T> theta = max<T>(raw, load<T>(floor + k));
+    const Vec<T> change = theta - load<T>(now.theta + k);
+    const Vec<T> exponent = (load<T>(now.g + k) - g_max) * step - log_normaliser;
+    store<T>(next.raw + k, raw);
+    store<T>(next.theta + k, theta);
+    store<T>(next.change + k, change);
+    store<T>(next.log_theta + k, max<T>(load<T>(now.log_theta + k) + exponent, broadcast<T>(T(kLogFloor))));
+    distance += abs<T>(change);
+  }
+  trial.distance = double(sum<T>(distance));
+}
+
+// Fills trial.bregman = D_f(theta', theta) and trial.decrease = f(theta) - f(theta').
+template <class T>
+inline void compare(const Inference<T>& model, int64_t n_padded, const T* r_inverse, const State<T>& state, Trial<T>& trial) {
+  constexpr int W = kWidth<T>;
+  const T *counts = state.counts, *r_change = trial.r_change;
+  T* const relative = trial.relative;
+  Vec<T> linear{}, gap{}, widest{};
+  for (int64_t i = 0; i < n_padded; i += W) {
+    const Vec<T> t = load<T>(r_change + i) * load<T>(r_inverse + i);
+    store<T>(relative + i, t);
+    widest = max<T>(widest, abs<T>(t));
+    linear += load<T>(counts + i) * t;
+  }
+  if (largest<T>(widest) < T(kNear)) {
+    for (int64_t i = 0; i < n_padded; i += W) gap += load<T>(counts + i) * log1p_gap_near<T>(load<T>(relative + i));
+  } else {
+    for (int64_t i = 0; i < n_padded; i += W) gap += load<T>(counts + i) * log1p_gap<T>(load<T>(relative + i));
+  }
+  Vec<T> prior_decrease{}, prior_gap{};
+  for (int k = 0; k < model.n_topics; k += W) {
+    const Vec<T> weight = load<T>(model.alpha_minus_1 + k);
+    const Vec<T> logs = load<T>(trial.log_theta + k) - load<T>(state.log_theta + k);
+    prior_decrease += weight * logs;
+    prior_gap += weight * (load<T>(trial.change + k) * load<T>(state.theta_inverse + k) - logs);
+  }
+  const double words = double(sum<T>(gap));
+  trial.bregman = words + double(sum<T>(prior_gap));
+  trial.decrease = double(sum<T>(linear)) - words + double(sum<T>(prior_decrease));
+}
+
+// KL(theta', theta) = theta' . (t - ln(1 + t)) with t = -change / theta'.
+template <class T>
+inline double kl_distance(const Inference<T>& model, const Trial<T>& trial) {
+  constexpr int W = kWidth<T>;
+  Vec<T> total{};
+  for (int k = 0; k < model.n_topics; k += W) {
+    const Vec<T> theta = load<T>(trial.theta + k);
+    const Vec<T> t = -load<T>(trial.change + k) / max<T>(theta, broadcast<T>(T(kFloor)));
+    total += theta * (abs<T>(t) < T(kNear) ? log1p_gap_near<T>(t) : log1p_gap<T>(t));
+  }
+  return double(sum<T>(total));
+}
+
+template <class T>
+inline bool accepted(const Inference<T>& model, const State<T>& state, const Trial<T>& trial) {
+  const double allowed =
+      model.rule == StepRule::l1 ? 0.5 * trial.distance * trial.distance : kl_distance<T>(model, trial);
+  const double slack = kSlack * (state.objective < 0 ? -state.objective : state.objective);
+  return trial.bregman <= allowed / trial.step + slack;
+}
+
+// weights of the smaller step of the pair and, through e^2, of the doubled step.
+template <class T>
+inline void weigh(const Inference<T>& model, const State<T>& state, T g_max, Trial<T>& large, Trial<T>& small) {
+  constexpr int W = kWidth<T>;
+  const T *g = state.g, *theta = state.theta, step = T(small.step);
+  T *const to_small = small.weights, *const to_large = large.weights;
+  for (int k = 0, K = model.n_topics; k < K; k += W) {
+    const Vec<T> e = exp<T>((load<T>(g + k) - g_max) * step);
+    const Vec<T> weight = load<T>(theta + k) * e;
+    store<T>(to_small + k, weight);
+    store<T>(to_large + k, weight * e);
+  }
+}
+
+template <class T>
+inline void multiply(const Inference<T>& model, int64_t n_padded, const State<T>& state, Trial<T>& a) {
+  for_panels<T>(state.block, 0, n_padded, model.n_topics, [&]<int NV>(const T* panel, int64_t word) MIRRORLDA_INLINE_LAMBDA {
+    Vec<T> r[NV];
+    product_panel<T, NV>(panel, model.n_topics, a.change, r);
+    MIRRORLDA_UNROLL
+    for (int j = 0; j < NV; ++j) store<T>(a.r_change + word + j * kWidth<T>, r[j]);
+  });
+}
+
+template <class T>
+inline void multiply_pair(const Inference<T>& model, int64_t n_padded, const State<T>& state, Trial<T>& a, Trial<T>& b) {
+  for_panels<T>(state.block, 0, n_padded, model.n_topics, [&]<int NV>(const T* panel, int64_t word) MIRRORLDA_INLINE_LAMBDA {
+    product_pair_panel<T, NV>(panel, model.n_topics, a.change, b.change, a.r_change + word, b.r_change + word);
+  });
+}
+
+// The step that is given: no search; zero is the identity.
+template <class T>
+inline Trial<T>* follow(const Inference<T>& model, int64_t n_padded, const T* r_inverse, const State<T>& state, T g_max, double step,
+                        Trial<T> (&trials)[2]) {
+  if (step == 0) return nullptr;
+  Trial<T>& trial = trials[1];
+  trial.step = step;
+  weigh<T>(model, state, g_max, trials[0], trial);
+  mirror_step<T>(model, state, g_max, trial);
+  multiply<T>(model, n_padded, state, trial);
+  compare<T>(model, n_padded, r_inverse, state, trial);
+  return &trial;
+}
+
+// Looks for the first of step, eta step, eta^2 step ... that is accepted. Returns it, or NULL when the trials run out; `n_trials` counts
+// those looked at, and `step` ends as the last of them. Two steps are multiplied at once, sharing the loads of the block, except for the
+// first of a layer that is `hopeful`.
+template <class T>
+inline Trial<T>* search(const Inference<T>& model, int64_t n_padded, const T* r_inverse, const State<T>& state, T g_max, bool hopeful,
+                        double& step, Trial<T> (&trials)[2], int32_t& n_trials) {
+  n_trials = 0;
+  if (hopeful) {
+    Trial<T>* trial = follow<T>(model, n_padded, r_inverse, state, g_max, step, trials);
+    n_trials = 1;
+    if (accepted<T>(model, state, *trial)) return trial;
+    step *= kEta;
+  }
+  while (n_trials < kMaxTrials) {
+    trials[0].step = step;
+    trials[1].step = step * kEta;
+    weigh<T>(model, state, g_max, trials[0], trials[1]);
+    for (Trial<T>& trial : trials) mirror_step<T>(model, state, g_max, trial);
+    multiply_pair<T>(model, n_padded, state, trials[0], trials[1]);
+    for (Trial<T>& trial : trials) {
+      ++n_trials;
+      compare<T>(model, n_padded, r_inverse, state, trial);
+      step = trial.step;
+      if (accepted<T>(model, state, trial)) return &trial;
+    }
+    step *= kEta;
+  }
+  return nullptr;
+}
+
+template <class T>
+inline void start(const Inference<T>& model, const Document<T>& document, int64_t n_padded, const DocumentTrace<T>& trace,
+                  State<T>& state) {
+  constexpr int W = kWidth<T>;
+  const int K = model.n_topics;
+  gather<T>(state.block, model.phi, model.n_words, document.indices, document.n, K);
+  for (int64_t i = 0; i < n_padded; ++i) state.counts[i] = i < document.n ? document.counts[i] : T(0);
+  const T log_uniform = -log_of<T>(T(K));
+  double prior = 0;
+  for (int k = 0; k < round_up<T>(K); ++k) {
+    state.theta[k] = k < K ? T(1) / T(K) : T(0);
+    state.theta_inverse[k] = k < K ? T(K) : T(0);
+    state.log_theta[k] = log_uniform;
+    trace.raw[k] = state.theta[k];
+    prior += double(model.alpha_minus_1[k]) * double(log_uniform);
+  }
+  Vec<T> log_likelihood{};
+  for_panels<T>(state.block, 0, n_padded, K, [&]<int NV>(const T* panel, int64_t word) MIRRORLDA_INLINE_LAMBDA {
+    Vec<T> r[NV];
+    product_panel<T, NV>(panel, K, state.theta, r);
+    MIRRORLDA_UNROLL
+    for (int j = 0; j < NV; ++j) {
+      store<T>(state.r + word + j * W, r[j]);
+      store<T>(trace.r_inverse + word + j * W, T(1) / r[j]);
+      log_likelihood += load<T>(state.counts + word + j * W) * log<T>(r[j]);
+    }
+  });
+  state.objective = -double(sum<T>(log_likelihood)) - prior;
+}
+
+template <class T>
+inline void advance(const Inference<T>& model, int64_t n_padded, const Trial<T>& trial, T* raw, T* r_inverse, State<T>& state) {
+  constexpr int W = kWidth<T>;
+  for (int k = 0; k < model.n_topics; k += W) {
+    const Vec<T> theta = load<T>(trial.theta + k);
+    store<T>(raw + k, load<T>(trial.raw + k));
+    store<T>(state.theta + k, theta);
+    store<T>(state.theta_inverse + k, T(1) / max<T>(theta, broadcast<T>(T(kFloor))));
+    store<T>(state.log_theta + k, load<T>(trial.log_theta + k));
+  }
+  const Vec<T> least = broadcast<T>(T(kFloor));
+  for (int64_t i = 0; i < n_padded; i += W) {
+    const Vec<T> r = max<T>(load<T>(state.r + i) + load<T>(trial.r_change + i), least * T(kFloor));
+    store<T>(state.r + i, r);
+    store<T>(r_inverse + i, T(1) / r);
+  }
+  state.objective -= trial.decrease;
+}
+
+template <class T>
+struct ForwardMemory {
+  State<T> state;
+  Trial<T> trials[2];
+
+  ForwardMemory(Scratch& scratch, int64_t n, int n_topics) {
+    const int64_t n_padded = round_up<T>(n), padded_topics = round_up<T>(n_topics);
+    state.counts = scratch.take<T>(n_padded);
+    state.r = scratch.take<T>(n_padded);
+    state.theta = scratch.take<T>(padded_topics);
+    state.theta_inverse = scratch.take<T>(padded_topics);
+    state.log_theta = scratch.take<T>(padded_topics);
+    state.g = scratch.take<T>(padded_topics);
+    state.sums = scratch.take<T>(padded_topics * kWidth<T>);
+    for (Trial<T>& trial : trials) {
+      trial.weights = scratch.take<T>(padded_topics);
+      trial.raw = scratch.take<T>(padded_topics);
+      trial.theta = scratch.take<T>(padded_topics);
+      trial.log_theta = scratch.take<T>(padded_topics);
+      trial.change = scratch.take<T>(padded_topics);
+      trial.r_change = scratch.take<T>(n_padded);
+      trial.relative = scratch.take<T>(n_padded);
+    }
+    state.block = scratch.take<T>(n_padded * n_topics);
+  }
+};
+
+template <class T>
+inline void forward(const Inference<T>& model, const Document<T>& document, const DocumentTrace<T>& trace, void* memory) {
+  const int64_t n_padded = round_up<T>(document.n), padded_topics = round_up<T>(model.n_topics);
+  Scratch scratch{memory};
+  ForwardMemory<T> pieces(scratch, document.n, model.n_topics);
+  State<T>& state = pieces.state;
+  Trial<T>(&trials)[2] = pieces.trials;
+
+  start<T>(model, document, n_padded, trace, state);
+  double total = 0;
+  for (int64_t i = 0; i < document.n; ++i) total += double(document.counts[i]);
+  for (int k = 0; k < model.n_topics; ++k) total += double(model.alpha_minus_1[k] < 0 ? -model.alpha_minus_1[k] : model.alpha_minus_1[k]);
+  double step = total > 0 ? 1 / total : 1;
+  trace.objective[0] = state.objective;
+  for (int layer = 0; layer < model.n_layers; ++layer) {
+    const T* r_inverse = trace.r_inverse + layer * n_padded;
+    T* raw = trace.raw + (layer + 1) * padded_topics;
+    const T g_max = ascent_direction<T>(model, n_padded, r_inverse, state);
+    Trial<T>* trial;
+    if (model.rule == StepRule::given) {
+      trace.n_trials[layer] = 1;
+      trial = follow<T>(model, n_padded, r_inverse, state, g_max, document.steps[layer], trials);
+    } else {
+      step /= kEta;
+      const bool hopeful = layer > 0 && trace.n_trials[layer - 1] == 1;
+      trial = search<T>(model, n_padded, r_inverse, state, g_max, hopeful, step, trials, trace.n_trials[layer]);
+    }
+    if (trial) {
+      trace.steps[layer] = trial->step;
+      advance<T>(model, n_padded, *trial, raw, trace.r_inverse + (layer + 1) * n_padded, state);
+    } else {
+      trace.steps[layer] = 0;
+      memcpy(raw, raw - padded_topics, sizeof(T) * padded_topics);
+      memcpy(trace.r_inverse + (layer + 1) * n_padded, r_inverse, sizeof(T) * n_padded);
+    }
+    trace.objective[layer + 1] = state.objective;
+  }
+}
+
+}  // namespace mirrorlda::MIRRORLDA_ISA

@@ -1,0 +1,134 @@
+"""The loss of a batch and its gradients: a sum over documents of what inference, response and back-propagation give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mirrorlda import _core
+from mirrorlda.corpus import Documents, as_documents
+from mirrorlda.inference import Layers, check_layers, check_phi, check_same_words, forward, n_threads_of, new_engine
+from mirrorlda.responses import Response
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """Loss of a batch and its gradients, all sums over documents of weight times the document's own.
+
+    Attributes
+    ----------
+    loss : float
+    rows : ndarray of int32, shape (n_rows,)
+        Words that occur in the batch; all other rows of Phi's gradient are zero.
+    grad_phi : ndarray, shape (n_rows, n_topics)
+    grad_U : ndarray, shape (n_outputs, n_topics)
+    grad_counts : ndarray of shape (nnz,), or None
+        In the order of the entries of the batch.
+    scores : ndarray, shape (n_docs, n_outputs)
+    losses : ndarray of float64, shape (n_docs,)
+        Of each document, without its weight.
+    """
+
+    loss: float
+    rows: np.ndarray
+    grad_phi: np.ndarray
+    grad_U: np.ndarray
+    grad_counts: np.ndarray | None
+    scores: np.ndarray
+    losses: np.ndarray
+
+
+def value_and_grad(
+    phi: Any,
+    U: Any,
+    X: Any,
+    y: Any,
+    response: Response,
+    *,
+    alpha: Any = 1.001,
+    n_layers: int = 10,
+    step_size: Any = "l1",
+    sample_weight: Any = None,
+    n_jobs: int | None = None,
+) -> Gradients:
+    """Loss of documents and its exact gradients, given the step sizes (Algorithm 4 of the paper).
+
+    Parameters
+    ----------
+    phi, X, alpha, n_layers, step_size, n_jobs
+        As for `infer`.
+    U : array of shape (n_outputs, n_topics), or None for a response without outputs
+    y : array of shape (n_docs, n_outputs) for `SquaredError`, class numbers (n_docs,) for `Softmax`, None for `Words`
+    response : Response
+    sample_weight : array of shape (n_docs,), optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mirrorlda
+    >>> from mirrorlda.responses import SquaredError
+    >>> phi = np.array([[0.8, 0.1], [0.1, 0.8], [0.1, 0.1]])
+    >>> U = np.array([[1.0, -1.0]])
+    >>> X, y = np.array([[3, 1, 0]]), np.array([[0.5]])
+    >>> result = mirrorlda.value_and_grad(phi, U, X, y, SquaredError())
+    >>> result.rows, result.grad_phi.shape
+    (array([0, 1], dtype=int32), (2, 2))
+    """
+    phi = check_phi(phi)
+    documents = as_documents(X, phi.dtype)
+    check_same_words(phi, documents)
+    layers = check_layers(alpha, n_layers, step_size, phi, documents.n_docs)
+    U = np.zeros((0, phi.shape[1]), phi.dtype) if U is None else np.ascontiguousarray(U, phi.dtype)
+    if U.ndim != 2 or U.shape[1] != phi.shape[1]:
+        raise ValueError(f"U must have shape (n_outputs, {phi.shape[1]}), got {U.shape}")
+    y = np.zeros((documents.n_docs, 0)) if y is None else np.asarray(y)
+    weights = np.ones(documents.n_docs) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    for name, array in (("y", y), ("sample_weight", weights)):
+        if len(array) != documents.n_docs:
+            raise ValueError(f"{name} has {len(array)} entries, but X has {documents.n_docs} documents")
+    engine = new_engine(phi.dtype)
+    everything = np.arange(documents.n_docs)
+    result = gradients(
+        engine, phi, U, documents, everything, y, weights, response, layers, want_counts=True, n_threads=n_threads_of(n_jobs)
+    )
+    return Gradients(**{**vars(result), "grad_phi": result.grad_phi.copy()})
+
+
+def gradients(
+    engine: _core.Engine32 | _core.Engine64,
+    phi: np.ndarray,
+    U: np.ndarray,
+    documents: Documents,
+    batch: np.ndarray,
+    y: np.ndarray,
+    weights: np.ndarray,
+    response: Response,
+    layers: Layers,
+    *,
+    want_counts: bool = False,
+    n_threads: int = 1,
+) -> Gradients:
+    """Gradients of the documents in `batch`, with their y and weights. `grad_phi` is a view into the engine."""
+    dtype = phi.dtype
+    theta = forward(engine, phi, documents, batch, layers, keep=True, n_threads=n_threads)
+    scores = _core.scores(theta, U, n_threads)
+    losses, grad_scores = response.loss(scores, y)
+    losses = losses.astype(np.float64)
+    word_weights = None
+    if response.word_weight:
+        losses += response.word_weight * word_losses(engine, theta, layers)
+        word_weights = (response.word_weight * weights).astype(dtype)
+    grad_scores = np.ascontiguousarray(grad_scores * weights[:, None], dtype)
+    grad_theta = _core.back_scores(grad_scores, U, n_threads) if len(U) else None
+    rows, grad_phi, grad_counts = engine.reverse(grad_theta, word_weights, want_counts, n_threads)
+    grad_U = _core.outer(grad_scores, theta, n_threads)
+    return Gradients(float(losses @ weights), rows, grad_phi, grad_U, grad_counts, scores, losses)
+
+
+def word_losses(engine: _core.Engine32 | _core.Engine64, theta: np.ndarray, layers: Layers) -> np.ndarray:
+    """-ln p(x | theta_L, Phi) of the documents whose trace the engine keeps."""
+    log_prior = np.log(theta, dtype=np.float64) * (layers.alpha.astype(np.float64) - 1)
+    losses: np.ndarray = engine.objective() + log_prior.sum(axis=1)
+    return losses

@@ -24,6 +24,7 @@ template <class T>
 struct Trial {
   T *weights, *raw, *theta, *log_theta, *change, *r_change, *relative;
   double step, distance, bregman, decrease;
+  bool drops;  // some word's probability falls so far that r + r_change loses digits
 };
 
 template <class T>
@@ -92,11 +93,12 @@ inline void compare(const Inference<T>& model, int64_t n_padded, const T* r_inve
   constexpr int W = kWidth<T>;
   const T *counts = state.counts, *r_change = trial.r_change;
   T* const relative = trial.relative;
-  Vec<T> linear{}, gap{}, widest{};
+  Vec<T> linear{}, gap{}, widest{}, lowest{};
   for (int64_t i = 0; i < n_padded; i += W) {
     const Vec<T> t = load<T>(r_change + i) * load<T>(r_inverse + i);
     store<T>(relative + i, t);
     widest = max<T>(widest, abs<T>(t));
+    lowest = min<T>(lowest, t);
     linear += load<T>(counts + i) * t;
   }
   if (largest<T>(widest) < T(kNear)) {
@@ -104,6 +106,7 @@ inline void compare(const Inference<T>& model, int64_t n_padded, const T* r_inve
   } else {
     for (int64_t i = 0; i < n_padded; i += W) gap += load<T>(counts + i) * log1p_gap<T>(load<T>(relative + i));
   }
+  trial.drops = !(largest<T>(-lowest) < T(0.75));
   Vec<T> prior_decrease{}, prior_gap{};
   for (int k = 0; k < model.n_topics; k += W) {
     const Vec<T> weight = load<T>(model.alpha_minus_1 + k);
@@ -116,15 +119,17 @@ inline void compare(const Inference<T>& model, int64_t n_padded, const T* r_inve
   trial.decrease = double(sum<T>(linear)) - words + double(sum<T>(prior_decrease));
 }
 
-// KL(theta', theta) = theta' . (t - ln(1 + t)) with t = -change / theta'.
+// KL(theta', theta) = theta' . (t - ln(1 + t)) with t = -change / theta'. Far from zero, ln(1 + t) is the difference of the logarithms:
+// where theta leaves the floor, 1 + t is below the resolution of float32.
 template <class T>
-inline double kl_distance(const Inference<T>& model, const Trial<T>& trial) {
+inline double kl_distance(const Inference<T>& model, const State<T>& state, const Trial<T>& trial) {
   constexpr int W = kWidth<T>;
   Vec<T> total{};
   for (int k = 0; k < model.n_topics; k += W) {
     const Vec<T> theta = load<T>(trial.theta + k);
     const Vec<T> t = -load<T>(trial.change + k) / max<T>(theta, broadcast<T>(T(kFloor)));
-    total += theta * (abs<T>(t) < T(kNear) ? log1p_gap_near<T>(t) : log1p_gap<T>(t));
+    const Vec<T> far = t + load<T>(trial.log_theta + k) - load<T>(state.log_theta + k);
+    total += theta * (abs<T>(t) < T(kNear) ? log1p_gap_near<T>(t) : far);
   }
   return double(sum<T>(total));
 }
@@ -132,7 +137,7 @@ inline double kl_distance(const Inference<T>& model, const Trial<T>& trial) {
 template <class T>
 inline bool accepted(const Inference<T>& model, const State<T>& state, const Trial<T>& trial) {
   const double allowed =
-      model.rule == StepRule::l1 ? 0.5 * trial.distance * trial.distance : kl_distance<T>(model, trial);
+      model.rule == StepRule::l1 ? 0.5 * trial.distance * trial.distance : kl_distance<T>(model, state, trial);
   const double slack = kSlack * (state.objective < 0 ? -state.objective : state.objective);
   return trial.bregman <= allowed / trial.step + slack;
 }
@@ -212,10 +217,27 @@ inline Trial<T>* search(const Inference<T>& model, int64_t n_padded, const T* r_
   return nullptr;
 }
 
+// r = P theta and 1 / r; returns -x . ln r.
+template <class T>
+inline double set_r(const Inference<T>& model, int64_t n_padded, T* r_inverse, State<T>& state) {
+  constexpr int W = kWidth<T>;
+  Vec<T> log_likelihood{};
+  for_panels<T>(state.block, 0, n_padded, model.n_topics, [&]<int NV>(const T* panel, int64_t word) MIRRORLDA_INLINE_LAMBDA {
+    Vec<T> r[NV];
+    product_panel<T, NV>(panel, model.n_topics, state.theta, r);
+    MIRRORLDA_UNROLL
+    for (int j = 0; j < NV; ++j) {
+      store<T>(state.r + word + j * W, r[j]);
+      store<T>(r_inverse + word + j * W, T(1) / r[j]);
+      log_likelihood += load<T>(state.counts + word + j * W) * log<T>(r[j]);
+    }
+  });
+  return -double(sum<T>(log_likelihood));
+}
+
 template <class T>
 inline void start(const Inference<T>& model, const Document<T>& document, int64_t n_padded, const DocumentTrace<T>& trace,
                   State<T>& state) {
-  constexpr int W = kWidth<T>;
   const int K = model.n_topics;
   gather<T>(state.block, model.phi, model.n_words, document.indices, document.n, K);
   for (int64_t i = 0; i < n_padded; ++i) state.counts[i] = i < document.n ? document.counts[i] : T(0);
@@ -228,18 +250,7 @@ inline void start(const Inference<T>& model, const Document<T>& document, int64_
     trace.raw[k] = state.theta[k];
     prior += double(model.alpha_minus_1[k]) * double(log_uniform);
   }
-  Vec<T> log_likelihood{};
-  for_panels<T>(state.block, 0, n_padded, K, [&]<int NV>(const T* panel, int64_t word) MIRRORLDA_INLINE_LAMBDA {
-    Vec<T> r[NV];
-    product_panel<T, NV>(panel, K, state.theta, r);
-    MIRRORLDA_UNROLL
-    for (int j = 0; j < NV; ++j) {
-      store<T>(state.r + word + j * W, r[j]);
-      store<T>(trace.r_inverse + word + j * W, T(1) / r[j]);
-      log_likelihood += load<T>(state.counts + word + j * W) * log<T>(r[j]);
-    }
-  });
-  state.objective = -double(sum<T>(log_likelihood)) - prior;
+  state.objective = set_r<T>(model, n_padded, trace.r_inverse, state) - prior;
 }
 
 template <class T>
@@ -252,9 +263,14 @@ inline void advance(const Inference<T>& model, int64_t n_padded, const Trial<T>&
     store<T>(state.theta_inverse + k, T(1) / max<T>(theta, broadcast<T>(T(kFloor))));
     store<T>(state.log_theta + k, load<T>(trial.log_theta + k));
   }
-  const Vec<T> least = broadcast<T>(T(kFloor));
+  if (trial.drops) {
+    double log_prior = 0;
+    for (int k = 0; k < model.n_topics; ++k) log_prior += double(model.alpha_minus_1[k]) * double(state.log_theta[k]);
+    state.objective = set_r<T>(model, n_padded, r_inverse, state) - log_prior;
+    return;
+  }
   for (int64_t i = 0; i < n_padded; i += W) {
-    const Vec<T> r = max<T>(load<T>(state.r + i) + load<T>(trial.r_change + i), least * T(kFloor));
+    const Vec<T> r = load<T>(state.r + i) + load<T>(trial.r_change + i);
     store<T>(state.r + i, r);
     store<T>(r_inverse + i, T(1) / r);
   }

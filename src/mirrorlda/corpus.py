@@ -34,6 +34,13 @@ class Documents:
     def n_docs(self) -> int:
         return len(self.indptr) - 1
 
+    def take(self, numbers: np.ndarray) -> Documents:
+        """The documents with these numbers."""
+        sizes = np.diff(self.indptr)[numbers]
+        indptr = np.concatenate([[0], np.cumsum(sizes)])
+        entries = np.repeat(self.indptr[numbers] - indptr[:-1], sizes) + np.arange(indptr[-1])
+        return Documents(indptr, self.indices[entries], self.counts[entries], self.n_words)
+
     def totals(self) -> np.ndarray:
         """Sum of the counts of each document, in double."""
         running = np.concatenate([[0.0], np.cumsum(self.counts, dtype=np.float64)])
@@ -91,7 +98,8 @@ def _check_counts(csr: sp.csr_array) -> None:
         return
     position = int(np.flatnonzero(~((csr.data >= 0) & (csr.data <= LARGEST_COUNT)))[0])
     row = int(np.searchsorted(csr.indptr, position, side="right")) - 1
+    value = csr.data[position]
+    what = "Negative values in data" if value < 0 else "Values out of range"
     raise ValueError(
-        f"X[{row}, {csr.indices[position]}] is {csr.data[position]}; "
-        f"counts must be non-negative, finite and at most {LARGEST_COUNT:g}"
+        f"{what}: X[{row}, {csr.indices[position]}] is {value}; counts must be non-negative, finite and at most {LARGEST_COUNT:g}"
     )

@@ -1,0 +1,411 @@
+"""scikit-learn estimators: where the users' words (components_, coef_) and the paper's symbols (Phi, U) meet."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils import Tags
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
+
+from mirrorlda import _core
+from mirrorlda.corpus import Documents
+from mirrorlda.fitting import TopicEstimator, documented, unchanged_on_failure
+from mirrorlda.inference import check_phi, forward, new_engine
+from mirrorlda.objective import word_losses
+from mirrorlda.responses import Response, Softmax, SquaredError, Words
+from mirrorlda.training import chunks
+
+# Training documents that the residual spread is estimated on.
+_NOISE_DOCS = 20_000
+
+@documented
+class TopicModel(TopicEstimator):
+    """Unsupervised topics (BP-LDA): mirror descent on the documents' own likelihood.
+
+    Parameters
+    ----------
+    {common}
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_topics, n_words)
+        Topics as rows, each a distribution over words.
+    history_ : dict of lists
+        Loss and score of each epoch.
+
+    Examples
+    --------
+    >>> from mirrorlda import TopicModel
+    >>> from mirrorlda.datasets import make_topics
+    >>> X = make_topics(n_docs=300, n_words=60, n_topics=3, random_state=0).X
+    >>> model = TopicModel(n_topics=3, random_state=0).fit(X)
+    >>> model.transform(X).shape
+    (300, 3)
+    """
+
+    def __init__(
+        self,
+        n_topics: int = 20,
+        *,
+        alpha: Any = 1.001,
+        beta: float = 1.0001,
+        n_layers: int = 10,
+        step_size: str | float = "l1",
+        n_epochs: int = 10,
+        batch_size: int | tuple[int, int] | str = "auto",
+        learning_rate: float = 0.02,
+        learning_rate_decay: str = "linear",
+        average_from: float = 0.5,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 3,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_topics = n_topics
+        self.alpha = alpha
+        self.beta = beta
+        self.n_layers = n_layers
+        self.step_size = step_size
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.learning_rate_decay = learning_rate_decay
+        self.average_from = average_from
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn topics from counts X of shape (n_docs, n_words); y is ignored."""
+        with unchanged_on_failure(self):
+            documents, _, weights = self._inputs(X, None, sample_weight, reset=True)
+            self._fit(documents, np.zeros((documents.n_docs, 0)), weights, n_outputs=0)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Go on learning from a part of a stream; see the guide for its rates."""
+        with unchanged_on_failure(self):
+            documents, _, weights = self._inputs(X, None, sample_weight, reset=not hasattr(self, "_state"))
+            self._partial_fit(documents, np.zeros((documents.n_docs, 0)), weights, n_outputs=0)
+        return self
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Mean log-likelihood of a word, given the topics and its document's inferred proportions."""
+        check_is_fitted(self)
+        documents = self._documents(X)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        phi = check_phi(np.asarray(self.components_, documents.counts.dtype).T)
+        layers, engine, n_threads = self._layers(phi), new_engine(phi.dtype), effective_n_jobs(self.n_jobs)
+        losses = np.empty(documents.n_docs)
+        for batch in chunks(documents.n_docs):
+            theta = forward(engine, phi, documents, batch, layers, keep=True, n_threads=n_threads)
+            losses[batch] = word_losses(engine, theta, layers)
+        n_tokens = float(documents.totals() @ weights)
+        if not n_tokens > 0:
+            raise ValueError("X holds no words, so there is no likelihood of a word")
+        return float(-(losses @ weights) / n_tokens)
+
+    def _response(self) -> Response:
+        return Words()
+
+    def _initial_U(self, n_outputs: int, rng: np.random.Generator) -> np.ndarray:
+        return np.zeros((0, self.n_topics))
+
+    def _fitted_U(self) -> np.ndarray:
+        return np.zeros((0, len(self.components_)))
+
+    def _set_parameters(self, phi: np.ndarray, U: np.ndarray) -> None:
+        self.components_ = phi.T
+
+    def _curvature(self, n_outputs: int) -> float:
+        return 1.0
+
+
+class _SupervisedTopicEstimator(TopicEstimator):
+    """A response on top of the topics."""
+
+    gamma: float
+
+    def __init__(
+        self,
+        n_topics: int = 20,
+        *,
+        alpha: Any = 1.001,
+        beta: float = 1.0001,
+        gamma: float = 1.0,
+        n_layers: int = 10,
+        step_size: str | float = "l1",
+        n_epochs: int = 10,
+        batch_size: int | tuple[int, int] | str = "auto",
+        learning_rate: float = 0.02,
+        coef_learning_rate: float = 0.3,
+        learning_rate_decay: str = "linear",
+        average_from: float = 0.5,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 3,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_topics = n_topics
+        self.alpha = alpha
+        self.beta = beta
+        self.gamma = gamma
+        self.n_layers = n_layers
+        self.step_size = step_size
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.coef_learning_rate = coef_learning_rate
+        self.learning_rate_decay = learning_rate_decay
+        self.average_from = average_from
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """coef_ theta, shape (n_docs, n_outputs)."""
+        check_is_fitted(self)
+        theta = self._theta(self._documents(X))
+        scores: np.ndarray = _core.scores(theta, np.ascontiguousarray(self.coef_, theta.dtype), effective_n_jobs(self.n_jobs))
+        return scores
+
+
+@documented
+class TopicRegressor(RegressorMixin, _SupervisedTopicEstimator):  # type: ignore[misc]
+    """Topics that predict numbers (BP-sLDA with a Gaussian response).
+
+    Parameters
+    ----------
+    {common}
+    gamma : float, default=1.0
+        Inverse variance of the response, in units of the standardised targets.
+    coef_learning_rate : float, default=0.3
+        Learning rate of the coefficients, relative to the curvature of the loss.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_topics, n_words)
+        Topics as rows, each a distribution over words.
+    coef_ : ndarray of shape (n_outputs, n_topics)
+        What each topic predicts; a prediction is their mean under the topic proportions.
+    noise_std_ : ndarray of shape (n_outputs,)
+        Standard deviation of the training residuals.
+    history_ : dict of lists
+        Loss (of standardised targets) and R2 of each epoch.
+
+    Examples
+    --------
+    >>> from mirrorlda import TopicRegressor
+    >>> from mirrorlda.datasets import make_topics
+    >>> data = make_topics(n_docs=600, n_words=60, n_topics=3, n_outputs=1, random_state=0)
+    >>> model = TopicRegressor(n_topics=3, n_epochs=50, random_state=0).fit(data.X, data.y)
+    >>> model.score(data.X, data.y) > 0.6
+    True
+    """
+
+    noise_std_: np.ndarray
+    _one_dimensional: bool
+    _mean: np.ndarray
+    _scale: np.ndarray
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn topics and coefficients from counts X (n_docs, n_words) and targets y (n_docs,) or (n_docs, n_outputs)."""
+        with unchanged_on_failure(self):
+            documents, y, weights = self._targets(X, y, sample_weight, reset=True)
+            self._mean, self._scale = _mean_and_scale(y, weights)
+            self._fit(documents, self._standardised(y, documents), weights, y.shape[1])
+            self._set_noise(documents, y, weights)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Go on learning from a part of a stream; the first part fixes the targets' scale. See the guide for its rates."""
+        with unchanged_on_failure(self):
+            first = not hasattr(self, "_state")
+            documents, y, weights = self._targets(X, y, sample_weight, reset=first)
+            if first:
+                self._mean, self._scale = _mean_and_scale(y, weights)
+            elif y.shape[1] != len(self._mean):
+                raise ValueError(f"y has {y.shape[1]} outputs, but the first part had {len(self._mean)}")
+            self._partial_fit(documents, self._standardised(y, documents), weights, y.shape[1])
+            self._set_noise(documents, y, weights)
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predicted targets; with `return_std` also their standard deviation under the model."""
+        scores = self._scores(X)
+        std = np.broadcast_to(self.noise_std_.astype(scores.dtype), scores.shape)
+        if self._one_dimensional:
+            scores, std = scores[:, 0], std[:, 0]
+        return (scores, std.copy()) if return_std else scores
+
+    def _targets(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Documents, np.ndarray, np.ndarray]:
+        documents, y, weights = self._inputs(X, y, sample_weight, reset=reset, multi_output=True, y_numeric=True)
+        self._one_dimensional = y.ndim == 1
+        return documents, np.asarray(y, np.float64).reshape(len(y), -1), weights
+
+    def _standardised(self, y: np.ndarray, documents: Documents) -> np.ndarray:
+        standardised: np.ndarray = ((y - self._mean) / self._scale).astype(documents.counts.dtype)
+        return standardised
+
+    def _set_noise(self, documents: Documents, y: np.ndarray, weights: np.ndarray) -> None:
+        """Residual spread on (at most _NOISE_DOCS of) the training documents."""
+        numbers = np.flatnonzero(weights)
+        numbers = numbers[:: -(-len(numbers) // _NOISE_DOCS)]
+        residuals = y[numbers] - self._theta(documents.take(numbers)).astype(np.float64) @ self.coef_.T
+        self.noise_std_ = np.sqrt(np.average(residuals**2, axis=0, weights=weights[numbers]))
+
+    def _response(self) -> Response:
+        return SquaredError(self.gamma)
+
+    def _initial_U(self, n_outputs: int, rng: np.random.Generator) -> np.ndarray:
+        return 0.1 * rng.standard_normal((n_outputs, self.n_topics))
+
+    def _fitted_U(self) -> np.ndarray:
+        return (self.coef_ - self._mean[:, None]) / self._scale[:, None]
+
+    def _set_parameters(self, phi: np.ndarray, U: np.ndarray) -> None:
+        # theta sums to one, so the targets' mean goes into the coefficients.
+        self.components_ = phi.T
+        self.coef_ = U.astype(np.float64) * self._scale[:, None] + self._mean[:, None]
+
+    def _curvature(self, n_outputs: int) -> float:
+        return self.gamma
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def _mean_and_scale(y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    mean = np.average(y, axis=0, weights=weights)
+    scale = np.sqrt(np.average((y - mean) ** 2, axis=0, weights=weights))
+    # A constant target has no scale of its own; rounding must not become one.
+    return mean, np.where(scale > 1e-12 * np.abs(mean), scale, 1.0)
+
+
+@documented
+class TopicClassifier(ClassifierMixin, _SupervisedTopicEstimator):  # type: ignore[misc]
+    """Topics that predict classes (BP-sLDA with a softmax response).
+
+    Parameters
+    ----------
+    {common}
+    gamma : float, default=1.0
+        Factor of the scores before the softmax.
+    coef_learning_rate : float, default=0.3
+        Learning rate of the coefficients, relative to the curvature of the loss.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    components_ : ndarray of shape (n_topics, n_words)
+        Topics as rows, each a distribution over words.
+    coef_ : ndarray of shape (n_classes, n_topics)
+        How much each topic speaks for each class.
+    history_ : dict of lists
+        Loss and accuracy of each epoch.
+
+    Examples
+    --------
+    >>> from mirrorlda import TopicClassifier
+    >>> from mirrorlda.datasets import make_topics
+    >>> data = make_topics(n_docs=600, n_words=60, n_topics=3, n_classes=2, random_state=0)
+    >>> model = TopicClassifier(n_topics=3, n_epochs=50, random_state=0).fit(data.X, data.y)
+    >>> model.predict(data.X[:3]).shape, model.predict_proba(data.X[:3]).shape
+    ((3,), (3, 2))
+    """
+
+    classes_: np.ndarray
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn topics and coefficients from counts X (n_docs, n_words) and labels y (n_docs,) of any type."""
+        with unchanged_on_failure(self):
+            documents, y, weights = self._inputs(X, y, sample_weight, reset=True)
+            check_classification_targets(y)
+            classes = np.unique(column_or_1d(y, warn=True)[weights > 0])
+            self._set_classes(classes)
+            self._fit(documents, self._class_numbers(y, weights), weights, len(classes))
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Go on learning from a part of a stream.
+
+        `classes` names all classes that will come; without it they are those of the first part. See the guide for the rates.
+        """
+        with unchanged_on_failure(self):
+            first = not hasattr(self, "_state")
+            documents, y, weights = self._inputs(X, y, sample_weight, reset=first)
+            check_classification_targets(y)
+            if first:
+                self._set_classes(np.unique(y if classes is None else classes))
+            elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+                raise ValueError(f"classes are {list(np.unique(classes))}, but the first part had {list(self.classes_)}")
+            self._partial_fit(documents, self._class_numbers(y, weights), weights, len(self.classes_))
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Log odds of the second class for two classes, otherwise a score for each class."""
+        scores = self.gamma * self._scores(X)
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probability of each class, shape (n_docs, n_classes)."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of `predict_proba`."""
+        return Softmax(self.gamma).log_probabilities(self._scores(X))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of each document."""
+        labels: np.ndarray = self.classes_[self._scores(X).argmax(axis=1)]
+        return labels
+
+    def _set_classes(self, classes: np.ndarray) -> None:
+        if len(classes) < 2:
+            raise ValueError(f"y must have at least two classes, got one class: {list(classes)}")
+        self.classes_ = classes
+
+    def _class_numbers(self, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        y = column_or_1d(y)
+        numbers = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
+        unknown = np.flatnonzero((self.classes_[numbers] != y) & (weights > 0))
+        if len(unknown):
+            raise ValueError(f"y[{unknown[0]}] is {y[unknown[0]]!r}, which is not one of the classes {list(self.classes_)}")
+        return numbers
+
+    def _response(self) -> Response:
+        return Softmax(self.gamma)
+
+    def _initial_U(self, n_outputs: int, rng: np.random.Generator) -> np.ndarray:
+        return rng.standard_normal((n_outputs, self.n_topics))
+
+    def _fitted_U(self) -> np.ndarray:
+        return self.coef_
+
+    def _set_parameters(self, phi: np.ndarray, U: np.ndarray) -> None:
+        self.components_ = phi.T
+        self.coef_ = U
+
+    def _curvature(self, n_outputs: int) -> float:
+        # Of -ln softmax at equal probabilities.
+        return self.gamma**2 * (1 - 1 / n_outputs) / n_outputs

@@ -1,0 +1,142 @@
+"""One learning step: stochastic mirror descent on Phi with a rate for each column, gradient descent on U, running averages.
+
+The step on a column is phi <- (phi exp(clip(-rate g)) + c) / C with c = rate (beta - 1) / D: to first order the paper's
+step with its prior, but affine where g = 0. So rows without a data gradient are not visited: `history` keeps, for every
+step since the last flush, what such a row needs to follow later (core/learn.hpp has the equations), and one definition
+serves dense and lazily updated rows alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mirrorlda import _core
+from mirrorlda.objective import Gradients
+
+# Steps that are remembered before all rows are brought up to date.
+_HISTORY = 2048
+# The products of normalisers are kept within this factor of 1 between two flushes.
+_DRIFT = 1e50
+
+
+class DivergedError(ArithmeticError):
+    """The loss or a gradient is no longer finite."""
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What one step is taken with.
+
+    Attributes
+    ----------
+    phi, U : float
+        Learning rates; that of Phi is divided by the root mean square of each column's gradients.
+    prior : float
+        (beta - 1) / D.
+    average : float
+        Weight of the new parameters in the running averages; 0 leaves them out.
+    """
+
+    phi: float
+    U: float
+    prior: float
+    average: float
+
+
+@dataclass
+class State:
+    """Parameters under training. Rows of `phi` are valid as of their own step `last`, until `catch_up` or `flush`."""
+
+    phi: np.ndarray
+    U: np.ndarray
+    last: np.ndarray
+    history: np.ndarray
+    n_records: int
+    squares: np.ndarray
+    n_steps: int
+    average_phi: np.ndarray | None
+    average_U: np.ndarray
+    average_weight: float
+
+
+def begin(phi: np.ndarray, U: np.ndarray) -> State:
+    """The state before the first step; `phi` and `U` are copied."""
+    n_words, n_topics = phi.shape
+    history = np.zeros((_HISTORY + 1, 4, n_topics))
+    history[0, 0] = 1
+    return State(
+        phi=phi.copy(),
+        U=U.copy(),
+        last=np.zeros(n_words, np.int32),
+        history=history,
+        n_records=0,
+        squares=np.zeros(n_topics),
+        n_steps=0,
+        average_phi=None,
+        average_U=np.zeros(U.shape),
+        average_weight=0.0,
+    )
+
+
+def copy(state: State) -> State:
+    """A copy that shares nothing with `state`."""
+    return State(**{name: value.copy() if isinstance(value, np.ndarray) else value for name, value in vars(state).items()})
+
+
+def catch_up(state: State, rows: np.ndarray, n_threads: int) -> None:
+    """Bring `rows` of Phi, and of its average, up to the last step."""
+    _core.catch_up(state.phi, state.average_phi, state.last, state.history, state.n_records, rows, n_threads)
+
+
+def learn(state: State, gradients: Gradients, weight: float, rates: Rates, n_threads: int) -> None:
+    """One step on the mean gradient, that is on `gradients` divided by `weight`, the batch's share of all weights."""
+    n_words = len(state.phi)
+    squares = _core.column_squares(gradients.grad_phi, n_threads) / weight**2
+    grad_U = gradients.grad_U / weight
+    if not (np.isfinite(gradients.loss) and np.isfinite(squares).all() and np.isfinite(grad_U).all()):
+        raise DivergedError(
+            f"the loss or its gradient is not finite after {state.n_steps} steps: lower the learning rate, or scale the counts down"
+        )
+    if rates.average and state.average_phi is None:
+        state.average_phi = np.zeros_like(state.phi)
+
+    state.n_steps += 1
+    state.squares += squares
+    spread = np.sqrt(state.squares / (state.n_steps * n_words))
+    rate = np.divide(rates.phi, spread, out=np.zeros_like(spread), where=spread > 0)
+    c = np.minimum(rate * rates.prior, 1 / n_words)
+    dtype = state.phi.dtype
+    before, after = _core.mirror_rows(state.phi, gradients.rows, gradients.grad_phi, (rate / weight).astype(dtype), n_threads)
+    _remember(state, 1 + (after - before) + n_words * c, c, rates.average)
+
+    state.U -= (rates.U * grad_U).astype(dtype)
+    state.average_U += rates.average * state.U
+    state.average_weight += rates.average
+
+
+def _remember(state: State, normaliser: np.ndarray, c: np.ndarray, weight: float) -> None:
+    M, B, A, E = state.history[state.n_records]
+    new_M, new_B = M / normaliser, B + c / M
+    state.n_records += 1
+    state.history[state.n_records] = new_M, new_B, A + weight * new_M, E + weight * new_M * new_B
+    if state.n_records == _HISTORY or new_M.max() > _DRIFT or new_M.min() < 1 / _DRIFT:
+        flush(state, 1)
+
+
+def flush(state: State, n_threads: int) -> None:
+    """Bring all rows up to date and the columns' sums back to exactly one."""
+    catch_up(state, np.arange(len(state.phi), dtype=np.int32), n_threads)
+    state.phi /= state.phi.sum(axis=0, dtype=np.float64).astype(state.phi.dtype)
+    state.last[:] = 0
+    state.n_records = 0
+
+
+def parameters(state: State, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
+    """Phi and U for use: the running averages once they have begun, otherwise the latest. Copies."""
+    flush(state, n_threads)
+    if state.average_phi is None:
+        return state.phi.copy(), state.U.copy()
+    phi = state.average_phi / state.average_phi.sum(axis=0, dtype=np.float64).astype(state.phi.dtype)
+    return phi, (state.average_U / state.average_weight).astype(state.U.dtype)

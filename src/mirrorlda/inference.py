@@ -91,8 +91,8 @@ def infer(
     >>> phi = np.array([[0.8, 0.1], [0.1, 0.8], [0.1, 0.1]])
     >>> trace = mirrorlda.infer(phi, np.array([[9, 1, 0], [0, 0, 0]]))
     >>> trace.theta.round(2)
-    array([[1. , 0. ],
-           [0.5, 0.5]])
+    array([[0.98, 0.02],
+           [0.5 , 0.5 ]])
     """
     phi = check_phi(phi)
     documents = as_documents(X, phi.dtype)

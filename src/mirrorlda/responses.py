@@ -30,8 +30,8 @@ class Response(Protocol):
     ...     def loss(self, scores, y):
     ...         mean = np.exp(scores)
     ...         return (mean - y * scores).sum(axis=1), mean - y
-    ...     def score(self, scores, y, weights):
-    ...         return -np.average(self.loss(scores, y)[0], weights=weights)
+    ...     def score(self, scores, losses, y, weights):
+    ...         return -np.average(losses, weights=weights)
     >>> loss, grad_scores = Poisson().loss(np.zeros((1, 1)), np.array([[3.0]]))
     >>> loss, grad_scores
     (array([1.]), array([[-2.]]))
@@ -43,8 +43,8 @@ class Response(Protocol):
         """Loss of each document (n_docs,) and its gradient with respect to the scores (n_docs, n_outputs)."""
         ...
 
-    def score(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
-        """One number for the history, higher is better."""
+    def score(self, scores: np.ndarray, losses: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+        """One number for the history and for early stopping, higher is better."""
         ...
 
 
@@ -67,12 +67,12 @@ class SquaredError:
         error = scores - y
         return 0.5 * self.gamma * (error * error).sum(axis=1), self.gamma * error
 
-    def score(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
-        """R2, averaged over outputs."""
+    def score(self, scores: np.ndarray, losses: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+        """R2, averaged over outputs; 0 for a target that is constant."""
         w = weights[:, None] / weights.sum()
         residual = (w * (y - scores) ** 2).sum(axis=0)
         spread = (w * (y - (w * y).sum(axis=0)) ** 2).sum(axis=0)
-        return float(np.mean(1 - residual / np.maximum(spread, np.finfo(np.float64).tiny)))
+        return float(np.mean(1 - np.divide(residual, spread, out=np.ones_like(residual), where=spread > 0)))
 
 
 @dataclass(frozen=True)
@@ -103,14 +103,14 @@ class Softmax:
         gradient[np.arange(len(y)), y] -= 1
         return -log_p[np.arange(len(y)), y], self.gamma * gradient
 
-    def score(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+    def score(self, scores: np.ndarray, losses: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
         """Accuracy."""
         return float(np.average(scores.argmax(axis=1) == y, weights=weights))
 
 
 @dataclass(frozen=True)
 class Words:
-    """BP-LDA: no outputs; the loss is the documents' own, -ln p(x | theta, Phi) with theta held.
+    """BP-LDA: no outputs; the loss is the documents' own, -ln p(x | theta, Phi) with theta held; y holds their lengths.
 
     Examples
     --------
@@ -124,5 +124,6 @@ class Words:
     def loss(self, scores: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros(len(scores)), scores
 
-    def score(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
-        return float("nan")
+    def score(self, scores: np.ndarray, losses: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+        """Mean log-likelihood of a word."""
+        return float(-(weights @ losses) / max(weights @ y, np.finfo(np.float64).tiny))

@@ -118,19 +118,24 @@ def step(
     return result.scores, result.losses
 
 
+def word_frequencies(examples: Examples) -> np.ndarray:
+    """Weighted sum of the counts of each word, (n_words,)."""
+    documents = examples.documents
+    weights = np.repeat(examples.weights, np.diff(documents.indptr)) * documents.counts
+    return np.bincount(documents.indices, weights, documents.n_words)
+
+
 def initial_phi(examples: Examples, n_topics: int, rng: np.random.Generator) -> np.ndarray:
     """Topics near the square root of the corpus frequencies, (n_words, n_topics), with uniform noise of up to their own size.
 
     Measured, R2 on IMDB ratings after ten epochs: from uniform topics 0.61, from frequencies 0.56 (they overfit), from
     their square roots 0.66.
     """
-    documents = examples.documents
-    weights = np.repeat(examples.weights, np.diff(documents.indptr)) * documents.counts
-    frequencies = np.bincount(documents.indices, weights, documents.n_words)
+    frequencies = word_frequencies(examples)
     if not frequencies.any():
         frequencies[:] = 1
     base = np.sqrt(frequencies + 1e-3 * frequencies.mean())
-    phi = base[:, None] * (1 + rng.random((documents.n_words, n_topics)))
+    phi = base[:, None] * (1 + rng.random((len(frequencies), n_topics)))
     return phi / phi.sum(axis=0)
 
 
@@ -171,7 +176,7 @@ def train(
             report(Progress(epoch, schedule.n_epochs, len(batch), float(losses[batch].mean()), False))
         measures = {
             "loss": float(np.average(losses, weights=examples.weights)),
-            "score": response.score(scores, examples.y, examples.weights),
+            "score": response.score(scores, losses, examples.y, examples.weights),
         }
         if validation is not None:
             phi, U = learning.parameters(state, n_threads)
@@ -200,8 +205,9 @@ def evaluate(
         if response.word_weight:
             loss += response.word_weight * word_losses(engine, theta, layers)
         losses.append(loss)
-    mean_loss = float(np.average(np.concatenate(losses), weights=examples.weights))
-    return mean_loss, response.score(np.concatenate(scores), examples.y, examples.weights)
+    all_losses = np.concatenate(losses)
+    score = response.score(np.concatenate(scores), all_losses, examples.y, examples.weights)
+    return float(np.average(all_losses, weights=examples.weights)), score
 
 
 def chunks(n_docs: int, size: int = 4096) -> list[np.ndarray]:

@@ -1,0 +1,139 @@
+"""Reading a model's topics: their most relevant words, and a table of them for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+def relevant_words(
+    components: Any, frequencies: Any, names: Any = None, *, n_words: int = 10, relevance: float = 0.6
+) -> list[list[str]]:
+    """Most relevant words of each topic, the most relevant first.
+
+    The relevance of a word w to a topic t is ``relevance * ln p(w|t) + (1 - relevance) * ln(p(w|t) / p(w))`` (Sievert and
+    Shirley, 2014): the most probable words of a supervised topic are stop words, those with the largest lift are rare.
+
+    Parameters
+    ----------
+    components : array of shape (n_topics, n_words)
+        Topics as rows, as in `components_`.
+    frequencies : array of shape (n_words,)
+        Counts or frequencies of the words in the corpus, as in `word_frequencies_`. Words with frequency zero are left out.
+    names : sequence of n_words strings, optional
+        What the words are called; by default their numbers.
+    n_words : int
+        Words of each topic, fewer where the corpus has fewer.
+    relevance : float
+        Between 0 (lift alone) and 1 (probability alone).
+
+    Returns
+    -------
+    list of lists of str
+
+    Examples
+    --------
+    >>> from mirrorlda.topics import relevant_words
+    >>> components = [[0.6, 0.4, 0.0], [0.6, 0.0, 0.4]]
+    >>> relevant_words(components, [60, 20, 20], ["the", "good", "bad"], n_words=2)
+    [['good', 'the'], ['bad', 'the']]
+    """
+    components, frequencies = np.asarray(components, np.float64), np.asarray(frequencies, np.float64)
+    if components.ndim != 2:
+        raise ValueError(f"components must have shape (n_topics, n_words), got {components.shape}")
+    size = components.shape[1]
+    if frequencies.shape != (size,):
+        raise ValueError(f"frequencies must have shape ({size},), one for each word of components, got {frequencies.shape}")
+    if not ((frequencies >= 0).all() and 0 < frequencies.sum() < np.inf):
+        raise ValueError("frequencies must be non-negative and finite, and not all zero")
+    if names is not None and len(names) != size:
+        raise ValueError(f"names has {len(names)} entries, but components has {size} words")
+    if n_words < 1:
+        raise ValueError(f"n_words must be at least 1, got {n_words}")
+    if not 0 <= relevance <= 1:
+        raise ValueError(f"relevance must be between 0 and 1, got {relevance}")
+
+    seen = np.flatnonzero(frequencies)
+    log_p = np.log(np.maximum(components[:, seen], np.finfo(np.float64).tiny))
+    relevances = log_p - (1 - relevance) * np.log(frequencies[seen] / frequencies.sum())
+    best = seen[np.argsort(-relevances, axis=1, kind="stable")[:, :n_words]]
+    return [[str(word if names is None else names[word]) for word in row] for row in best]
+
+
+def describe(model: Any, names: Any = None, *, theta: Any = None, n_words: int = 8, relevance: float = 0.6) -> str:
+    """A table of a fitted model's topics, a line each, ordered by what they stand for.
+
+    A regressor's topics come with `coef_`, largest first. With two classes the weight is that for the second class against
+    the first, ``coef_[1] - coef_[0]``. With more, it is that for the class the topic speaks for most, over the mean of
+    all classes. Topics of a `TopicModel` have no weight and are ordered by their share.
+
+    Parameters
+    ----------
+    model : TopicModel, TopicClassifier or TopicRegressor
+    names, n_words, relevance
+        As for `relevant_words`.
+    theta : array of shape (n_docs, n_topics), optional
+        What `transform` gives; adds each topic's share of these documents.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from mirrorlda import TopicRegressor
+    >>> from mirrorlda.datasets import make_topics
+    >>> from mirrorlda.topics import describe
+    >>> data = make_topics(n_docs=600, n_words=60, n_topics=3, n_outputs=1, random_state=0)
+    >>> model = TopicRegressor(n_topics=3, random_state=0).fit(data.X, data.y)
+    >>> table = describe(model, theta=model.transform(data.X), n_words=4)
+    >>> table.splitlines()[0].split()
+    ['topic', 'share', 'weight', 'words']
+    >>> len(table.splitlines())
+    4
+    """
+    words = relevant_words(model.components_, model.word_frequencies_, names, n_words=n_words, relevance=relevance)
+    n_topics = len(words)
+    shares = np.zeros(n_topics) if theta is None else np.asarray(theta, np.float64).mean(axis=0)
+    if shares.shape != (n_topics,):
+        raise ValueError(f"theta must have shape (n_docs, {n_topics}), got {np.shape(theta)}")
+    order, weights = _weights(getattr(model, "coef_", None), getattr(model, "classes_", None), shares)
+
+    columns = [("topic", [str(topic) for topic in range(n_topics)])]
+    if theta is not None:
+        columns.append(("share", [f"{share:.1%}" for share in shares]))
+    columns += weights
+    widths = [max(len(cell) for cell in (title, *cells)) for title, cells in columns]
+    lines = [[title for title, _ in columns] + ["words"]]
+    lines += [[cells[topic] for _, cells in columns] + [" ".join(words[topic])] for topic in order]
+    return "\n".join(
+        "  ".join([cell.rjust(width) for cell, width in zip(line, widths, strict=False)] + line[-1:]) for line in lines
+    )
+
+
+def _weights(coef: Any, classes: Any, shares: np.ndarray) -> tuple[np.ndarray, list[tuple[str, list[str]]]]:
+    """The order of the topics, and titled columns with their weights."""
+    if coef is None:
+        return np.argsort(-shares, kind="stable"), []
+    coef = np.asarray(coef, np.float64)
+    if classes is None:
+        titles = ["weight"] if len(coef) == 1 else [f"output {number}" for number in range(len(coef))]
+        return np.argsort(-coef[0], kind="stable"), [
+            (title, _signed(weights)) for title, weights in zip(titles, coef, strict=True)
+        ]
+    if len(classes) == 2:
+        weights = coef[1] - coef[0]
+        return np.argsort(-weights, kind="stable"), [(f"for {classes[1]}", _signed(weights))]
+    # The softmax does not see what is common to all classes.
+    relative = coef - coef.mean(axis=0)
+    number, weights = relative.argmax(axis=0), relative.max(axis=0)
+    return np.lexsort((-weights, number)), [("for", [str(classes[c]) for c in number]), ("weight", _signed(weights))]
+
+
+def _signed(weights: Sequence[float] | np.ndarray) -> list[str]:
+    """Three digits of the largest; the same number of decimals for all."""
+    largest = np.abs(weights).max(initial=0)
+    decimals = max(0, 2 - int(np.floor(np.log10(largest)))) if largest > 0 else 2
+    return [f"{weight:+.{decimals}f}" for weight in weights]

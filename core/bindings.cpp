@@ -100,27 +100,25 @@ struct BoundEngine {
 
   // The gradient is a view of this engine's memory, valid until its next call.
   static nb::tuple reverse(nb::object self, std::optional<Array<const T, 2>> grad_theta, std::optional<Array<const T, 1>> word_weights,
-                           bool want_counts, int n_threads) {
+                           Array<const int32_t, 1> rows, bool want_counts, int n_threads) {
     BoundEngine& bound = nb::cast<BoundEngine&>(self);
     Engine<T>& engine = bound.engine;
     require(bound.has_trace, "forward(keep=True) comes first");
     require(!grad_theta || (int64_t(grad_theta->shape(0)) == engine.n_docs() && int(grad_theta->shape(1)) == engine.n_topics()),
             "grad_theta must be (n_docs, n_topics)");
     require(!word_weights || int64_t(word_weights->shape(0)) == engine.n_docs(), "word_weights must be (n_docs,)");
+    for (size_t r = 0; r < rows.shape(0); ++r) require(rows(r) >= 0 && rows(r) < engine.n_words(), "a row is out of range");
     std::optional<Numpy<T>> grad_counts;
     if (want_counts) grad_counts = new_array<T>({size_t(engine.n_entries())});
     {
       nb::gil_scoped_release release;
       engine.reverse(grad_theta ? grad_theta->data() : nullptr, word_weights ? word_weights->data() : nullptr,
-                     grad_counts ? grad_counts->data() : nullptr, n_threads);
+                     grad_counts ? grad_counts->data() : nullptr, rows.data(), int64_t(rows.shape(0)), n_threads);
     }
-    const size_t n_rows = engine.rows().size();
-    auto rows = new_array<int32_t>({n_rows});
-    std::copy_n(engine.rows().data(), n_rows, rows.data());
-    const size_t shape[2] = {n_rows, size_t(engine.n_topics())};
+    const size_t shape[2] = {rows.shape(0), size_t(engine.n_topics())};
     const int64_t strides[2] = {engine.gradient_stride(), 1};
     Numpy<T> gradient(const_cast<T*>(engine.gradient()), 2, shape, self, strides);
-    return nb::make_tuple(rows, gradient, grad_counts ? nb::cast(*grad_counts) : nb::none());
+    return nb::make_tuple(gradient, grad_counts ? nb::cast(*grad_counts) : nb::none());
   }
 };
 
@@ -133,7 +131,7 @@ void bind(nb::module_& m, const char* engine_name) {
            "steps"_a.none(), "keep"_a, "n_threads"_a)
       .def("trace", &Bound::trace)
       .def("objective", &Bound::objective)
-      .def("reverse", &Bound::reverse, "grad_theta"_a.none(), "word_weights"_a.none(), "want_counts"_a, "n_threads"_a);
+      .def("reverse", &Bound::reverse, "grad_theta"_a.none(), "word_weights"_a.none(), "rows"_a, "want_counts"_a, "n_threads"_a);
 
   m.def(
       "catch_up",

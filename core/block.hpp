@@ -54,6 +54,13 @@ inline void gather(T* block, const T* phi, int64_t n_words, const int32_t* indic
   }
 }
 
+// Counts padded with zeros to n_padded.
+template <class T>
+MIRRORLDA_INLINE void copy_counts(T* to, const T* counts, int64_t n, int64_t n_padded) {
+  memcpy(to, counts, sizeof(T) * n);
+  for (int64_t i = n; i < n_padded; ++i) to[i] = T(0);
+}
+
 // Two products at once share every load of the panel: r_a = P a, r_b = P b.
 template <class T, int NV>
 MIRRORLDA_INLINE void product_pair_panel(const T* panel, int n_topics, const T* a, const T* b, T* r_a, T* r_b) {

@@ -3,12 +3,21 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <stdexcept>
 
 namespace mirrorlda {
 namespace {
 
 // Few documents a task keep threads busy to the end; blocks are larger, since each has rows of its own to add up.
-constexpr int64_t kDocumentsPerTask = 8, kDocumentsPerBlock = 32, kMostBlocks = 64, kRowsPerTask = 128;
+constexpr int64_t kDocumentsPerTask = 8, kDocumentsPerBlock = 128, kMostBlocks = 64, kRowsPerTask = 128;
+
+void prefetch(const void* at) {
+#if defined(__GNUC__)
+  __builtin_prefetch(at);
+#else
+  (void)at;
+#endif
+}
 
 int64_t tasks(int64_t n, int64_t per_task) { return (n + per_task - 1) / per_task; }
 
@@ -123,7 +132,8 @@ void Engine<T>::add_block(int64_t number, int64_t from, int64_t to, const T* gra
 }
 
 template <class T>
-void Engine<T>::reverse(const T* grad_theta, const T* word_weights, T* grad_counts, int n_threads) {
+void Engine<T>::reverse(const T* grad_theta, const T* word_weights, T* grad_counts, const int32_t* rows, int64_t n_rows,
+                        int n_threads) {
   const int64_t D = batch_.n_docs;
   const int64_t per_block = std::max(kDocumentsPerBlock, tasks(D, kMostBlocks)), n_blocks = tasks(D, per_block);
   const Kernels<T>& k = kernels<T>();
@@ -133,34 +143,34 @@ void Engine<T>::reverse(const T* grad_theta, const T* word_weights, T* grad_coun
   parallel_for(n_blocks, n_threads, [&](int64_t block, int w) {
     add_block(block, block * per_block, std::min(D, (block + 1) * per_block), grad_theta, word_weights, grad_counts, workers_[w]);
   });
-  add_up(n_blocks, n_threads);
+  add_up(n_blocks, rows, n_rows, n_threads);
 }
 
 template <class T>
-void Engine<T>::add_up(int64_t n_blocks, int n_threads) {
+void Engine<T>::add_up(int64_t n_blocks, const int32_t* rows, int64_t n_rows, int n_threads) {
   const Kernels<T>& k = kernels<T>();
-  struct Part {
-    int32_t block, slot;
-  };
-  distinct_words(batch_.indptr, batch_.indices, batch_.documents, batch_.n_docs, batch_.n_words, rows_);
-  const int64_t n_rows = int64_t(rows_.size());
   row_of_word_.resize(batch_.n_words);
-  for (int64_t r = 0; r < n_rows; ++r) row_of_word_[rows_[r]] = int32_t(r);
-  std::vector<int64_t> first(n_rows + 1, 0);
+  for (int64_t r = 0; r < n_rows; ++r) row_of_word_[rows[r]] = int32_t(r);
+  first_part_.assign(n_rows + 1, 0);
   for (int64_t b = 0; b < n_blocks; ++b)
-    for (int32_t word : blocks_[b].words) ++first[row_of_word_[word] + 1];
-  for (int64_t r = 0; r < n_rows; ++r) first[r + 1] += first[r];
-  std::vector<Part> parts(first[n_rows]);
-  std::vector<int64_t> next(first.begin(), first.end() - 1);
+    for (int32_t word : blocks_[b].words) {
+      const int32_t row = row_of_word_[word];
+      if (row >= n_rows || rows[row] != word) throw std::invalid_argument("rows must be the distinct words of the batch");
+      ++first_part_[row + 1];
+    }
+  for (int64_t r = 0; r < n_rows; ++r) first_part_[r + 1] += first_part_[r];
+  parts_.resize(first_part_[n_rows]);
+  next_part_.assign(first_part_.begin(), first_part_.end() - 1);
   for (int64_t b = 0; b < n_blocks; ++b)
     for (size_t slot = 0; slot < blocks_[b].words.size(); ++slot)
-      parts[next[row_of_word_[blocks_[b].words[slot]]]++] = {int32_t(b), int32_t(slot)};
+      parts_[next_part_[row_of_word_[blocks_[b].words[slot]]]++] = {int32_t(b), int32_t(slot)};
 
   const int64_t stride = padded_topics_;
   T* gradient = gradient_.resize(n_rows * stride);
+  const auto sum_of = [&](const Part& part) { return blocks_[part.block].sums.get() + part.slot * stride; };
   // Adds up parts [begin, end), all of blocks [low, high), where high - low is a power of two.
   const auto tree = [&](const auto& self, const Part* begin, const Part* end, int64_t low, int64_t high) -> T* {
-    if (end - begin == 1) return blocks_[begin->block].sums.get() + begin->slot * stride;
+    if (end - begin == 1) return sum_of(*begin);
     const int64_t middle = (low + high) / 2;
     const Part* split = std::partition_point(begin, end, [&](const Part& part) { return part.block < middle; });
     if (split == begin) return self(self, begin, end, middle, high);
@@ -172,8 +182,14 @@ void Engine<T>::add_up(int64_t n_blocks, int n_threads) {
   int64_t span = 1;
   while (span < n_blocks) span *= 2;
   parallel_for(tasks(n_rows, kRowsPerTask), n_threads, [&](int64_t task, int) {
-    for (int64_t r = task * kRowsPerTask; r < std::min(n_rows, (task + 1) * kRowsPerTask); ++r)
-      std::memcpy(gradient + r * stride, tree(tree, parts.data() + first[r], parts.data() + first[r + 1], 0, span), sizeof(T) * stride);
+    const Part* const parts = parts_.data();
+    const int64_t last = std::min(n_rows, (task + 1) * kRowsPerTask);
+    for (int64_t r = task * kRowsPerTask; r < last; ++r) {
+      // The sums of a word lie apart in the blocks' memory, each a miss if it is not asked for early.
+      for (int64_t p = first_part_[std::min(r + 2, last)]; p < first_part_[std::min(r + 3, last)]; ++p)
+        for (int64_t j = 0; j < stride; j += 64 / int64_t(sizeof(T))) prefetch(sum_of(parts[p]) + j);
+      std::memcpy(gradient + r * stride, tree(tree, parts + first_part_[r], parts + first_part_[r + 1], 0, span), sizeof(T) * stride);
+    }
   });
 }
 

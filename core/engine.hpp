@@ -80,16 +80,16 @@ class Engine {
   void forward(const Batch<T>& batch, const Topics<T>& topics, bool keep, int n_threads, T* theta);
 
   // Gradients of the batch that was kept. grad_theta (n_docs, n_topics), word_weights (n_docs,) and grad_counts (entries of the batch,
-  // document by document) may be NULL. The rows of Phi's gradient are left in rows() and gradient().
-  void reverse(const T* grad_theta, const T* word_weights, T* grad_counts, int n_threads);
+  // document by document) may be NULL. `rows` are the batch's distinct words; the gradient of these rows of Phi is left in gradient().
+  void reverse(const T* grad_theta, const T* word_weights, T* grad_counts, const int32_t* rows, int64_t n_rows, int n_threads);
 
-  const std::vector<int32_t>& rows() const { return rows_; }
   const T* gradient() const { return gradient_.get(); }
   int64_t gradient_stride() const { return padded_topics_; }
 
   void copy_trace(T* thetas, double* step_sizes, double* objective, int32_t* n_trials) const;
   void copy_objective(double* objective) const;
   int64_t n_docs() const { return batch_.n_docs; }
+  int64_t n_words() const { return batch_.n_words; }
   int n_layers() const { return topics_.n_layers; }
   int n_topics() const { return topics_.n_topics; }
   int64_t n_entries() const { return entries_.empty() ? 0 : entries_.back(); }
@@ -98,6 +98,10 @@ class Engine {
   struct Block {
     std::vector<int32_t> words;  // in order of first appearance; row i of `sums` belongs to words[i]
     Buffer<T> sums;
+  };
+  // Where a block holds its sum for a word.
+  struct Part {
+    int32_t block, slot;
   };
   struct Worker {
     Buffer<char> scratch;
@@ -112,7 +116,7 @@ class Engine {
   Document<T> document(int64_t d) const;
   DocumentTrace<T> kept_trace(int64_t d) const;
   void add_block(int64_t block, int64_t from, int64_t to, const T* grad_theta, const T* word_weights, T* grad_counts, Worker& worker);
-  void add_up(int64_t n_blocks, int n_threads);
+  void add_up(int64_t n_blocks, const int32_t* rows, int64_t n_rows, int n_threads);
 
   Batch<T> batch_{};
   Topics<T> topics_{};
@@ -124,8 +128,9 @@ class Engine {
   Buffer<int32_t> n_trials_;
   std::vector<Worker> workers_;
   std::vector<Block> blocks_;
-  std::vector<int32_t> rows_;
   std::vector<int32_t> row_of_word_;
+  std::vector<int64_t> first_part_, next_part_;
+  std::vector<Part> parts_;
   Buffer<T> gradient_;
 };
 

@@ -240,7 +240,7 @@ inline void start(const Inference<T>& model, const Document<T>& document, int64_
                   State<T>& state) {
   const int K = model.n_topics;
   gather<T>(state.block, model.phi, model.n_words, document.indices, document.n, K);
-  for (int64_t i = 0; i < n_padded; ++i) state.counts[i] = i < document.n ? document.counts[i] : T(0);
+  copy_counts<T>(state.counts, document.counts, document.n, n_padded);
   const T log_uniform = -log_of<T>(T(K));
   double prior = 0;
   for (int k = 0; k < round_up<T>(K); ++k) {

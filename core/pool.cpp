@@ -7,6 +7,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #if defined(_WIN32)
@@ -55,9 +56,13 @@ class Pool {
     std::lock_guard lock(mutex_);
     job.inside = n_helpers;
     for (int i = 0; i < n_helpers; ++i) invitations_.push_back({&job, i + 1});
-    while (n_threads_ - n_busy_ < int(invitations_.size()) && n_threads_ < kMostThreads) {
-      std::thread([this] { serve(); }).detach();
-      ++n_threads_;
+    try {
+      while (n_threads_ - n_busy_ < int(invitations_.size()) && n_threads_ < kMostThreads) {
+        std::thread([this] { serve(); }).detach();
+        ++n_threads_;
+      }
+    } catch (const std::system_error&) {
+      // The system gives no more threads: those that exist, and the caller, do the work.
     }
     wake_.notify_all();
   }
@@ -85,13 +90,12 @@ class Pool {
       ++n_busy_;
       lock.unlock();
       invitation.job->run(invitation.worker);
-      {
-        std::lock_guard job_lock(invitation.job->mutex);
-        --invitation.job->inside;
-        invitation.job->left.notify_one();
-      }
+      // Free again before the caller goes on: its next job then finds this thread instead of starting another.
       lock.lock();
       --n_busy_;
+      std::lock_guard job_lock(invitation.job->mutex);
+      --invitation.job->inside;
+      invitation.job->left.notify_one();
     }
   }
 

@@ -76,7 +76,7 @@ constexpr int64_t kPieceBytes = 20 << 10;
 
 template <class T>
 struct ReverseMemory {
-  T *block, *counts, *h, *sums, *left, *right, *grad_counts;
+  T *block, *counts, *h, *sums, *left, *right, *grad_counts;  // the last NULL where it is not wanted
 
   ReverseMemory(Scratch& scratch, int64_t n, int n_topics, int n_layers) {
     const int64_t n_padded = round_up<T>(n), padded_topics = round_up<T>(n_topics), n_factors = 2 * n_layers + 1;
@@ -101,6 +101,7 @@ inline void reverse_layer(const Inference<T>& model, int64_t n_padded, const T* 
   T* theta = v + padded_topics;
   T* left_v = work.left + factor * n_padded;
   T* left_theta = left_v + n_padded;
+  T* const grad_counts = work.grad_counts;
   if (!is_first) {
     for (int64_t k = 0; k < padded_topics; k += 64 / int64_t(sizeof(T))) prefetch(raw_below - padded_topics + k);
     for (int64_t i = 0; i < n_padded; i += 64 / int64_t(sizeof(T))) prefetch(r_inverse - n_padded + i);
@@ -123,7 +124,7 @@ inline void reverse_layer(const Inference<T>& model, int64_t n_padded, const T* 
         const Vec<T> relative = u[j] * inverse;
         store<T>(left_v + at, weight);
         store<T>(left_theta + at, -weight * relative);
-        store<T>(work.grad_counts + at, load<T>(work.grad_counts + at) + relative * step);
+        if (grad_counts) store<T>(grad_counts + at, load<T>(grad_counts + at) + relative * step);
       }
     });
     if (is_first) continue;
@@ -151,17 +152,18 @@ inline void reverse(const Inference<T>& model, const Document<T>& document, cons
   const int64_t n_padded = round_up<T>(document.n), padded_topics = round_up<T>(K);
   Scratch scratch{memory};
   ReverseMemory<T> work(scratch, document.n, K, L);
-  for (int64_t i = 0; i < n_padded; ++i) {
-    work.counts[i] = i < document.n ? document.counts[i] : T(0);
-    work.grad_counts[i] = 0;
-  }
+  copy_counts<T>(work.counts, document.counts, document.n, n_padded);
+  if (gradient.grad_counts)
+    memset(work.grad_counts, 0, sizeof(T) * n_padded);
+  else
+    work.grad_counts = nullptr;
   int n_factors = 0;
   if (gradient.word_weight != 0) {
     // -ln p(x | theta_L, Phi) with theta_L held: -(x / r_L) theta_L^T, and -ln r_L for the counts.
     const T* r_inverse = trace.r_inverse + L * n_padded;
     for (int64_t i = 0; i < n_padded; i += W) {
       store<T>(work.left + i, load<T>(work.counts + i) * load<T>(r_inverse + i) * -gradient.word_weight);
-      store<T>(work.grad_counts + i, log<T>(load<T>(r_inverse + i)) * gradient.word_weight);
+      if (work.grad_counts) store<T>(work.grad_counts + i, log<T>(load<T>(r_inverse + i)) * gradient.word_weight);
     }
     for (int64_t k = 0; k < padded_topics; k += W)
       store<T>(work.right + k, max<T>(load<T>(trace.raw + L * padded_topics + k), load<T>(model.floor + k)));
@@ -182,8 +184,7 @@ inline void reverse(const Inference<T>& model, const Document<T>& document, cons
   }
   if (n_factors && gradient.rows)
     scatter<T>(work.left, n_padded, work.right, padded_topics, n_factors, document.n, gradient.rows);
-  if (gradient.grad_counts)
-    for (int64_t i = 0; i < document.n; ++i) gradient.grad_counts[i] = work.grad_counts[i];
+  if (gradient.grad_counts) memcpy(gradient.grad_counts, work.grad_counts, sizeof(T) * document.n);
 }
 
 }  // namespace mirrorlda::MIRRORLDA_ISA

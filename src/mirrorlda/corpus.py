@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from mirrorlda import _core
+
 # Above it, x / (Phi theta)^2 can leave the range of float32.
 LARGEST_COUNT = 1e12
 
@@ -40,6 +42,11 @@ class Documents:
         indptr = np.concatenate([[0], np.cumsum(sizes)])
         entries = np.repeat(self.indptr[numbers] - indptr[:-1], sizes) + np.arange(indptr[-1])
         return Documents(indptr, self.indices[entries], self.counts[entries], self.n_words)
+
+    def words_of(self, numbers: np.ndarray) -> np.ndarray:
+        """Distinct words of the documents with these numbers, ascending."""
+        words: np.ndarray = _core.distinct_words(self.indptr, self.indices, numbers, self.n_words)
+        return words
 
     def totals(self) -> np.ndarray:
         """Sum of the counts of each document, in double."""
@@ -75,6 +82,7 @@ def as_documents(X: Any, dtype: np.dtype[Any] | type | None = None) -> Documents
     if dtype is None:
         dtype = np.float64 if X.dtype == np.float64 else np.float32
     csr = sp.csr_array(X)
+    csr.check_format(full_check=True)
     if not csr.has_canonical_format:
         if csr is X or np.shares_memory(csr.data, X.data):
             csr = csr.copy()

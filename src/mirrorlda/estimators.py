@@ -59,7 +59,7 @@ class TopicModel(TopicEstimator):
         step_size: str | float = "l1",
         n_epochs: int | str = "auto",
         batch_size: int | tuple[int, int] | str = "auto",
-        learning_rate: float = 0.02,
+        learning_rate: float = 0.2,
         learning_rate_decay: str = "linear",
         average_from: float = 0.5,
         early_stopping: bool = False,

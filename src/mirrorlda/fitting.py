@@ -36,7 +36,7 @@ _COMMON_PARAMETERS = """n_topics : int, default=20
     batch_size : int, (int, int) or "auto", default="auto"
         Documents a step; a pair grows from the first to the last epoch. "auto" takes an eighth of the documents, but
         at least 128 and at most 1,000.
-    learning_rate : float, default=0.02
+    learning_rate : float, default=0.02 (TopicModel: 0.2)
         Of the topics, relative to the root mean square of each topic's gradients.
     learning_rate_decay : {"linear", "constant"}, default="linear"
         "linear" falls to zero at the end of training.

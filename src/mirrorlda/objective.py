@@ -91,7 +91,18 @@ def value_and_grad(
     engine = new_engine(phi.dtype)
     everything = np.arange(documents.n_docs)
     result = gradients(
-        engine, phi, U, documents, everything, y, weights, response, layers, want_counts=True, n_threads=n_threads_of(n_jobs)
+        engine,
+        phi,
+        U,
+        documents,
+        everything,
+        y,
+        weights,
+        response,
+        layers,
+        rows=documents.words_of(everything),
+        want_counts=True,
+        n_threads=n_threads_of(n_jobs),
     )
     return Gradients(**{**vars(result), "grad_phi": result.grad_phi.copy()})
 
@@ -107,10 +118,14 @@ def gradients(
     response: Response,
     layers: Layers,
     *,
+    rows: np.ndarray,
     want_counts: bool = False,
     n_threads: int = 1,
 ) -> Gradients:
-    """Gradients of the documents in `batch`, with their y and weights. `grad_phi` is a view into the engine."""
+    """Gradients of the documents in `batch`, whose distinct words are `rows`, with their y and weights.
+
+    `grad_phi` is a view into the engine.
+    """
     dtype = phi.dtype
     theta = forward(engine, phi, documents, batch, layers, keep=True, n_threads=n_threads)
     scores = _core.scores(theta, U, n_threads)
@@ -122,7 +137,7 @@ def gradients(
         word_weights = (response.word_weight * weights).astype(dtype)
     grad_scores = np.ascontiguousarray(grad_scores * weights[:, None], dtype)
     grad_theta = _core.back_scores(grad_scores, U, n_threads) if len(U) else None
-    rows, grad_phi, grad_counts = engine.reverse(grad_theta, word_weights, want_counts, n_threads)
+    grad_phi, grad_counts = engine.reverse(grad_theta, word_weights, rows, want_counts, n_threads)
     grad_U = _core.outer(grad_scores, theta, n_threads)
     return Gradients(float(losses @ weights), rows, grad_phi, grad_U, grad_counts, scores, losses)
 

@@ -112,8 +112,9 @@ def step(
     """One step on the documents in `batch`, whose gradients are divided by `weight`; returns their scores and losses before it."""
     documents = examples.documents
     y, weights = examples.y[batch], examples.weights[batch]
-    learning.catch_up(state, _core.distinct_words(documents.indptr, documents.indices, batch, documents.n_words), n_threads)
-    result = gradients(engine, state.phi, state.U, documents, batch, y, weights, response, layers, n_threads=n_threads)
+    rows = documents.words_of(batch)
+    learning.catch_up(state, rows, n_threads)
+    result = gradients(engine, state.phi, state.U, documents, batch, y, weights, response, layers, rows=rows, n_threads=n_threads)
     learning.learn(state, result, weight, rates, n_threads)
     return result.scores, result.losses
 

@@ -108,30 +108,47 @@ MIRRORLDA_INLINE void product_panel(const T* panel, int n_topics, const T* a, Ve
   }
 }
 
-// sums (n_topics vectors) += P^T w, still spread over the lanes; `Topics` chains of multiply-adds run interleaved.
-template <class T, int NV, int Topics>
+// sums (n_topics vectors) += P^T w, or = for the first panel, still spread over the lanes; `Topics` chains of multiply-adds run interleaved.
+template <class T, int NV, int Topics, bool IsFirst>
 MIRRORLDA_INLINE void transposed_topics(const T* panel, const Vec<T>* w, T* sums) {
   constexpr int W = kWidth<T>;
-  Vec<T> s[Topics];
+  Vec<T> s[Topics] = {};
+  if constexpr (!IsFirst) {
+    MIRRORLDA_UNROLL
+    for (int i = 0; i < Topics; ++i) s[i] = load<T>(sums + i * W);
+  }
   MIRRORLDA_UNROLL
-  for (int i = 0; i < Topics; ++i) s[i] = load<T>(sums + i * W);
-  MIRRORLDA_UNROLL
-  for (int j = 0; j < NV; ++j)
+  for (int j = 0; j < NV; ++j) {
     MIRRORLDA_UNROLL
     for (int i = 0; i < Topics; ++i) s[i] += load<T>(panel + (i * NV + j) * W) * w[j];
+  }
   MIRRORLDA_UNROLL
   for (int i = 0; i < Topics; ++i) store<T>(sums + i * W, s[i]);
 }
 
-template <class T, int NV>
+template <class T, int NV, bool IsFirst>
 MIRRORLDA_INLINE void transposed_panel(const T* panel, int n_topics, const Vec<T>* w, T* sums) {
   constexpr int W = kWidth<T>;
   int k = 0;
-  for (; k + 8 <= n_topics; k += 8) transposed_topics<T, NV, 8>(panel + k * NV * W, w, sums + k * W);
-  for (; k < n_topics; ++k) transposed_topics<T, NV, 1>(panel + k * NV * W, w, sums + k * W);
+  for (; k + 8 <= n_topics; k += 8) transposed_topics<T, NV, 8, IsFirst>(panel + k * NV * W, w, sums + k * W);
+  for (; k < n_topics; ++k) transposed_topics<T, NV, 1, IsFirst>(panel + k * NV * W, w, sums + k * W);
 }
 
-// Horizontal sums of the vectors left by transposed_panel; `sums` holds round_up(n_topics) vectors, those beyond n_topics zero.
+template <class T, int NV>
+MIRRORLDA_INLINE void transposed_panel(const T* panel, int n_topics, const Vec<T>* w, bool is_first, T* sums) {
+  if (is_first)
+    transposed_panel<T, NV, true>(panel, n_topics, w, sums);
+  else
+    transposed_panel<T, NV, false>(panel, n_topics, w, sums);
+}
+
+// All sums zero: those beyond n_topics stay so, and those of a document without words.
+template <class T>
+MIRRORLDA_INLINE void clear(T* sums, int n_topics) {
+  memset(sums, 0, sizeof(T) * round_up<T>(n_topics) * kWidth<T>);
+}
+
+// Horizontal sums of the vectors left by transposed_panel.
 template <class T>
 MIRRORLDA_INLINE void collect(const T* sums, int n_topics, T* out) {
   constexpr int W = kWidth<T>;

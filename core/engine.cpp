@@ -1,7 +1,6 @@
 #include "engine.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <stdexcept>
 
@@ -25,12 +24,16 @@ int64_t tasks(int64_t n, int64_t per_task) { return (n + per_task - 1) / per_tas
 
 void distinct_words(const int64_t* indptr, const int32_t* indices, const int64_t* documents, int64_t n_docs, int64_t n_words,
                     std::vector<int32_t>& words) {
-  std::vector<uint64_t> seen((n_words + 63) / 64);
+  // One byte a word: plain stores do not wait for each other, as setting bits would.
+  std::vector<uint64_t> seen((n_words + 7) / 8);
+  char* mark = reinterpret_cast<char*>(seen.data());
   for (int64_t d = 0; d < n_docs; ++d)
-    for (int64_t i = indptr[documents[d]]; i < indptr[documents[d] + 1]; ++i) seen[indices[i] >> 6] |= uint64_t(1) << (indices[i] & 63);
+    for (int64_t i = indptr[documents[d]]; i < indptr[documents[d] + 1]; ++i) mark[indices[i]] = 1;
   words.clear();
   for (int64_t w = 0; w < int64_t(seen.size()); ++w)
-    for (uint64_t left = seen[w]; left; left &= left - 1) words.push_back(int32_t(w * 64 + std::countr_zero(left)));
+    if (seen[w])
+      for (int64_t word = w * 8; word < w * 8 + 8; ++word)
+        if (mark[word]) words.push_back(int32_t(word));
 }
 
 template <class T>
@@ -121,7 +124,7 @@ void Engine<T>::add_block(int64_t number, int64_t from, int64_t to, const T* gra
     }
     const int64_t after = int64_t(block.words.size());
     T* sums = block.sums.grow(before * padded_topics_, after * padded_topics_);
-    std::memset(sums + before * padded_topics_, 0, sizeof(T) * (after - before) * padded_topics_);
+    if (after > before) std::memset(sums + before * padded_topics_, 0, sizeof(T) * (after - before) * padded_topics_);
     worker.row.resize(std::max<size_t>(worker.row.size(), doc.n));
     for (int64_t i = 0; i < doc.n; ++i) worker.row[i] = sums + worker.slot[doc.indices[i]] * padded_topics_;
     const DocumentGradient<T> gradient{grad_theta ? grad_theta + d * topics_.n_topics : nullptr, word_weights ? word_weights[d] : T(0),

@@ -37,12 +37,11 @@ template <class T>
 inline T ascent_direction(const Inference<T>& model, int64_t n_padded, const T* r_inverse, State<T>& state) {
   constexpr int W = kWidth<T>;
   const int K = model.n_topics;
-  memset(state.sums, 0, sizeof(T) * round_up<T>(K) * W);
   for_panels<T>(state.block, 0, n_padded, K, [&]<int NV>(const T* panel, int64_t word) MIRRORLDA_INLINE_LAMBDA {
     Vec<T> w[NV];
     MIRRORLDA_UNROLL
     for (int j = 0; j < NV; ++j) w[j] = load<T>(state.counts + word + j * W) * load<T>(r_inverse + word + j * W);
-    transposed_panel<T, NV>(panel, K, w, state.sums);
+    transposed_panel<T, NV>(panel, K, w, word == 0, state.sums);
   });
   collect<T>(state.sums, K, state.g);
   T* const g = state.g;
@@ -241,6 +240,7 @@ inline void start(const Inference<T>& model, const Document<T>& document, int64_
   const int K = model.n_topics;
   gather<T>(state.block, model.phi, model.n_words, document.indices, document.n, K);
   copy_counts<T>(state.counts, document.counts, document.n, n_padded);
+  clear<T>(state.sums, K);
   const T log_uniform = -log_of<T>(T(K));
   double prior = 0;
   for (int k = 0; k < round_up<T>(K); ++k) {

@@ -1,7 +1,6 @@
 #include "learn.hpp"
 
 #include <algorithm>
-#include <unordered_map>
 #include <vector>
 
 #include "dispatch.hpp"
@@ -18,6 +17,34 @@ void for_blocks(int64_t n, int64_t per_block, int n_threads, const Work& work) {
                [&](int64_t block, int) { work(block, block * per_block, std::min(n, (block + 1) * per_block)); });
 }
 
+// Sums over rows that stay exact enough in float32: a few rows are added up in T, these sums in double.
+template <class T>
+class LongSum {
+ public:
+  explicit LongSum(int64_t width) : short_(width), long_(width) {}
+  T* next() {
+    if (++n_ == kRows) flush();
+    return short_.data();
+  }
+  void add_to(double* total) {
+    flush();
+    for (size_t i = 0; i < long_.size(); ++i) total[i] += long_[i];
+  }
+
+ private:
+  static constexpr int kRows = 16;
+  void flush() {
+    for (size_t i = 0; i < long_.size(); ++i) {
+      long_[i] += double(short_[i]);
+      short_[i] = T(0);
+    }
+    n_ = 0;
+  }
+  int n_ = 0;
+  std::vector<T> short_;
+  std::vector<double> long_;
+};
+
 // Adds up one vector a block, in the order of the blocks.
 template <class T>
 void add_in_order(const std::vector<T>& parts, int64_t width, T* total) {
@@ -29,14 +56,18 @@ void add_in_order(const std::vector<T>& parts, int64_t width, T* total) {
 template <class T>
 class RowMaps {
  public:
-  RowMaps(const History& history, int n_topics, const int32_t* last, const int32_t* rows, int64_t n_rows) : n_topics_(n_topics) {
-    for (int64_t i = 0; i < n_rows; ++i) position_.try_emplace(last[rows[i]], int64_t(position_.size()));
-    values_.resize(position_.size() * 4 * n_topics);
-    for (const auto& [step, position] : position_) fill(history, step, values_.data() + position * 4 * n_topics);
+  RowMaps(const History& history, int n_topics, const int32_t* last, const int32_t* rows, int64_t n_rows)
+      : n_topics_(n_topics), position_(history.step + 1, -1) {
+    int64_t n_maps = 0;
+    for (int64_t i = 0; i < n_rows; ++i)
+      if (int64_t& position = position_[last[rows[i]]]; position < 0) position = n_maps++;
+    values_.resize(n_maps * 4 * n_topics);
+    for (int64_t step = 0; step <= history.step; ++step)
+      if (position_[step] >= 0) fill(history, step, values_.data() + position_[step] * 4 * n_topics);
   }
 
   RowMap<T> at(int32_t step) const {
-    const T* v = values_.data() + position_.at(step) * 4 * n_topics_;
+    const T* v = values_.data() + position_[step] * 4 * n_topics_;
     return {v, v + n_topics_, v + 2 * n_topics_, v + 3 * n_topics_};
   }
 
@@ -55,7 +86,7 @@ class RowMaps {
   }
 
   int64_t n_topics_;
-  std::unordered_map<int32_t, int64_t> position_;
+  std::vector<int64_t> position_;
   std::vector<T> values_;
 };
 
@@ -82,9 +113,11 @@ void mirror_rows(T* phi, int n_topics, const int32_t* rows, int64_t n_rows, cons
   const int64_t n_blocks = (n_rows + kRowsPerTask - 1) / kRowsPerTask;
   std::vector<double> before_parts(n_blocks * n_topics), after_parts(n_blocks * n_topics);
   for_blocks(n_rows, kRowsPerTask, n_threads, [&](int64_t block, int64_t from, int64_t to) {
+    LongSum<T> before_sum(n_topics), after_sum(n_topics);
     for (int64_t i = from; i < to; ++i)
-      k.mirror_row(phi + int64_t(rows[i]) * n_topics, gradient + i * stride, rate, before_parts.data() + block * n_topics,
-                   after_parts.data() + block * n_topics, n_topics);
+      k.mirror_row(phi + int64_t(rows[i]) * n_topics, gradient + i * stride, rate, before_sum.next(), after_sum.next(), n_topics);
+    before_sum.add_to(before_parts.data() + block * n_topics);
+    after_sum.add_to(after_parts.data() + block * n_topics);
   });
   add_in_order(before_parts, n_topics, before);
   add_in_order(after_parts, n_topics, after);
@@ -95,7 +128,9 @@ void column_squares(const T* gradient, int64_t n_rows, int64_t stride, int n_top
   const Kernels<T>& k = kernels<T>();
   std::vector<double> parts((n_rows + kRowsPerTask - 1) / kRowsPerTask * n_topics);
   for_blocks(n_rows, kRowsPerTask, n_threads, [&](int64_t block, int64_t from, int64_t to) {
-    for (int64_t i = from; i < to; ++i) k.add_squares(gradient + i * stride, parts.data() + block * n_topics, n_topics);
+    LongSum<T> sum(n_topics);
+    for (int64_t i = from; i < to; ++i) k.add_squares(gradient + i * stride, sum.next(), n_topics);
+    sum.add_to(parts.data() + block * n_topics);
   });
   add_in_order(parts, n_topics, squares);
 }

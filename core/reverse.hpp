@@ -108,7 +108,6 @@ inline void reverse_layer(const Inference<T>& model, int64_t n_padded, const T* 
   }
   through_normaliser<T>(raw, padded_topics, work.h, v);
   for (int64_t k = 0; k < padded_topics; k += W) store<T>(theta + k, max<T>(load<T>(raw_below + k), load<T>(model.floor + k)));
-  if (!is_first) memset(work.sums, 0, sizeof(T) * padded_topics * W);
   // Both products of a piece run while it is in the first cache; within a piece nothing waits for a product to end.
   const int64_t piece = kPanel * W * (kPieceBytes / (int64_t(sizeof(T)) * kPanel * W * K) + 1);
   for (int64_t from = 0; from < n_padded; from += piece) {
@@ -132,7 +131,7 @@ inline void reverse_layer(const Inference<T>& model, int64_t n_padded, const T* 
       Vec<T> u[NV];
       MIRRORLDA_UNROLL
       for (int j = 0; j < NV; ++j) u[j] = load<T>(left_theta + word + j * W);
-      transposed_panel<T, NV>(panel, K, u, work.sums);
+      transposed_panel<T, NV>(panel, K, u, word == 0, work.sums);
     });
   }
   if (is_first) return;
@@ -170,6 +169,7 @@ inline void reverse(const Inference<T>& model, const Document<T>& document, cons
     n_factors = 1;
   }
   if (gradient.grad_theta) {
+    clear<T>(work.sums, K);
     gather<T>(work.block, model.phi, model.n_words, document.indices, document.n, K);
     for (int64_t k = 0; k < padded_topics; ++k) work.h[k] = k < K ? gradient.grad_theta[k] : T(0);
     int lowest = 0;

@@ -10,20 +10,21 @@
 
 namespace mirrorlda::MIRRORLDA_ISA {
 
+// The last vector of a row may be short: a loop over its few elements is quicker than a call of memcpy.
 template <class T>
 MIRRORLDA_INLINE Vec<T> load_part(const T* from, int n) {
   if (n >= kWidth<T>) return load<T>(from);
-  Vec<T> v{};
-  memcpy(&v, from, sizeof(T) * n);
-  return v;
+  T lanes[kWidth<T>] = {};
+  for (int i = 0; i < n; ++i) lanes[i] = from[i];
+  return load<T>(lanes);
 }
 
 template <class T>
 MIRRORLDA_INLINE void store_part(T* to, Vec<T> v, int n) {
-  if (n >= kWidth<T>)
-    store<T>(to, v);
-  else
-    memcpy(to, &v, sizeof(T) * n);
+  if (n >= kWidth<T>) return store<T>(to, v);
+  T lanes[kWidth<T>];
+  store<T>(lanes, v);
+  for (int i = 0; i < n; ++i) to[i] = lanes[i];
 }
 
 // Equivalent to average += map.average_scale * row + map.average_shift; row[:] = map.scale * row + map.shift
@@ -33,15 +34,17 @@ inline void catch_up(T* row, T* average, const RowMap<T>& map, int n_topics) {
   for (int k = 0; k < n_topics; k += kWidth<T>) {
     const int n = n_topics - k;
     const Vec<T> phi = load_part<T>(row + k, n);
-    if (average)
-      store_part<T>(average + k, load_part<T>(average + k, n) + (load_part<T>(m.average_scale + k, n) * phi + load_part<T>(m.average_shift + k, n)), n);
+    if (average) {
+      const Vec<T> missed = load_part<T>(m.average_scale + k, n) * phi + load_part<T>(m.average_shift + k, n);
+      store_part<T>(average + k, load_part<T>(average + k, n) + missed, n);
+    }
     store_part<T>(row + k, load_part<T>(m.scale + k, n) * phi + load_part<T>(m.shift + k, n), n);
   }
 }
 
 // Equivalent to before += row; row[:] = np.maximum(row * np.exp(np.clip(-rate * gradient, -1, 1)), FLOOR); after += row
 template <class T>
-inline void mirror_row(T* row, const T* gradient, const T* rate, double* before, double* after, int n_topics) {
+inline void mirror_row(T* row, const T* gradient, const T* rate, T* before, T* after, int n_topics) {
   const Vec<T> low = broadcast<T>(T(-kClip)), high = broadcast<T>(T(kClip)), floor = broadcast<T>(T(kFloor));
   for (int k = 0; k < n_topics; k += kWidth<T>) {
     const int n = n_topics - k;
@@ -49,20 +52,18 @@ inline void mirror_row(T* row, const T* gradient, const T* rate, double* before,
     const Vec<T> exponent = min<T>(max<T>(-load_part<T>(rate + k, n) * load_part<T>(gradient + k, n), low), high);
     const Vec<T> next = max<T>(phi * exp<T>(exponent), floor);
     store_part<T>(row + k, next, n);
-    T old_lanes[kWidth<T>], new_lanes[kWidth<T>];
-    store<T>(old_lanes, phi);
-    store<T>(new_lanes, next);
-    for (int i = 0; i < kWidth<T> && i < n; ++i) {
-      before[k + i] += double(old_lanes[i]);
-      after[k + i] += double(new_lanes[i]);
-    }
+    store_part<T>(before + k, load_part<T>(before + k, n) + phi, n);
+    store_part<T>(after + k, load_part<T>(after + k, n) + next, n);
   }
 }
 
-// Equivalent to sums += row.astype(float) ** 2
+// Equivalent to sums += row ** 2
 template <class T>
-inline void add_squares(const T* row, double* sums, int n_topics) {
-  for (int k = 0; k < n_topics; ++k) sums[k] += double(row[k]) * double(row[k]);
+inline void add_squares(const T* row, T* sums, int n_topics) {
+  for (int k = 0; k < n_topics; k += kWidth<T>) {
+    const Vec<T> v = load_part<T>(row + k, n_topics - k);
+    store_part<T>(sums + k, load_part<T>(sums + k, n_topics - k) + v * v, n_topics - k);
+  }
 }
 
 template <class T>

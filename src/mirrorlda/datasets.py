@@ -71,7 +71,9 @@ def make_topics(
     components = rng.dirichlet(np.full(n_words, beta), n_topics)
     theta = rng.dirichlet(np.full(n_topics, alpha), n_docs)
     lengths = rng.poisson(doc_length, n_docs)
-    rows = [rng.multinomial(length, _on_simplex(proportions @ components)) for length, proportions in zip(lengths, theta, strict=True)]
+    rows = [
+        rng.multinomial(length, _on_simplex(proportions @ components)) for length, proportions in zip(lengths, theta, strict=True)
+    ]
     X = sp.csr_matrix(np.array(rows).reshape(n_docs, n_words), dtype=np.float32)
     y, coef = _respond(theta, n_outputs, n_classes, gamma, rng)
     return PlantedCorpus(X, y, theta, components, coef)

@@ -14,13 +14,10 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 from mirrorlda import _core
 from mirrorlda.corpus import Documents
 from mirrorlda.fitting import TopicEstimator, documented, unchanged_on_failure
-from mirrorlda.inference import check_phi, forward, new_engine
-from mirrorlda.objective import word_losses
 from mirrorlda.responses import Response, Softmax, SquaredError, Words
-from mirrorlda.training import chunks
+from mirrorlda.training import Examples, Schedule, evaluate
 
-# Training documents that the residual spread is estimated on.
-_NOISE_DOCS = 20_000
+
 
 @documented
 class TopicModel(TopicEstimator):
@@ -34,8 +31,8 @@ class TopicModel(TopicEstimator):
     ----------
     components_ : ndarray of shape (n_topics, n_words)
         Topics as rows, each a distribution over words.
-    word_frequencies_ : ndarray of shape (n_words,)
-        Weighted counts of the words in the training documents.
+    topic_shares_ : ndarray of shape (n_topics,)
+        Mean topic proportions of the training documents.
     history_ : dict of lists
         Loss and score of each epoch.
 
@@ -106,17 +103,14 @@ class TopicModel(TopicEstimator):
         """Mean log-likelihood of a word, given the topics and its document's inferred proportions."""
         check_is_fitted(self)
         documents = self._documents(X)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        phi = check_phi(np.asarray(self.components_, documents.counts.dtype).T)
-        layers, engine, n_threads = self._layers(phi), new_engine(phi.dtype), effective_n_jobs(self.n_jobs)
-        losses = np.empty(documents.n_docs)
-        for batch in chunks(documents.n_docs):
-            theta = forward(engine, phi, documents, batch, layers, keep=True, n_threads=n_threads)
-            losses[batch] = word_losses(engine, theta, layers)
-        n_tokens = float(documents.totals() @ weights)
-        if not n_tokens > 0:
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        totals = documents.totals()
+        if not totals @ weights > 0:
             raise ValueError("X holds no words, so there is no likelihood of a word")
-        return float(-(losses @ weights) / n_tokens)
+        phi = self._phi(documents.counts.dtype)
+        U = np.zeros((0, phi.shape[1]), phi.dtype)
+        examples = Examples(documents, totals, weights)
+        return evaluate(phi, U, examples, Words(), self._layers(phi), effective_n_jobs(self.n_jobs))[1]
 
     def _response(self) -> Response:
         return Words()
@@ -138,6 +132,7 @@ class _SupervisedTopicEstimator(TopicEstimator):
     """A response on top of the topics."""
 
     gamma: float
+    response: Response | None
 
     def __init__(
         self,
@@ -152,6 +147,7 @@ class _SupervisedTopicEstimator(TopicEstimator):
         batch_size: int | tuple[int, int] | str = "auto",
         learning_rate: float = 0.02,
         coef_learning_rate: float = 0.3,
+        response: Response | None = None,
         learning_rate_decay: str = "linear",
         average_from: float = 0.5,
         early_stopping: bool = False,
@@ -172,6 +168,7 @@ class _SupervisedTopicEstimator(TopicEstimator):
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.coef_learning_rate = coef_learning_rate
+        self.response = response
         self.learning_rate_decay = learning_rate_decay
         self.average_from = average_from
         self.early_stopping = early_stopping
@@ -181,6 +178,11 @@ class _SupervisedTopicEstimator(TopicEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    def _schedule(self, n_docs: int, n_outputs: int) -> Schedule:
+        if not (np.isfinite(self.gamma) and self.gamma > 0):
+            raise ValueError(f"gamma must be positive and finite, got {self.gamma!r}")
+        return super()._schedule(n_docs, n_outputs)
 
     def _scores(self, X: Any) -> np.ndarray:
         """coef_ theta, shape (n_docs, n_outputs)."""
@@ -201,6 +203,8 @@ class TopicRegressor(RegressorMixin, _SupervisedTopicEstimator):  # type: ignore
         Inverse variance of the response, in units of the standardised targets.
     coef_learning_rate : float, default=0.3
         Learning rate of the coefficients, relative to the curvature of the loss.
+    response : Response, default=None
+        A response of your own in place of the Gaussian one (see `mirrorlda.responses`); targets are then taken as they are.
 
     Attributes
     ----------
@@ -210,8 +214,8 @@ class TopicRegressor(RegressorMixin, _SupervisedTopicEstimator):  # type: ignore
         What each topic predicts; a prediction is their mean under the topic proportions.
     noise_std_ : ndarray of shape (n_outputs,)
         Standard deviation of the training residuals.
-    word_frequencies_ : ndarray of shape (n_words,)
-        Weighted counts of the words in the training documents.
+    topic_shares_ : ndarray of shape (n_topics,)
+        Mean topic proportions of the training documents.
     history_ : dict of lists
         Loss (of standardised targets) and R2 of each epoch.
 
@@ -234,9 +238,8 @@ class TopicRegressor(RegressorMixin, _SupervisedTopicEstimator):  # type: ignore
         """Learn topics and coefficients from counts X (n_docs, n_words) and targets y (n_docs,) or (n_docs, n_outputs)."""
         with unchanged_on_failure(self):
             documents, y, weights = self._targets(X, y, sample_weight, reset=True)
-            self._mean, self._scale = _mean_and_scale(y, weights)
+            self._mean, self._scale = self._mean_and_scale(y, weights)
             self._fit(documents, self._standardised(y, documents), weights, y.shape[1])
-            self._set_noise(documents, y, weights)
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -245,20 +248,19 @@ class TopicRegressor(RegressorMixin, _SupervisedTopicEstimator):  # type: ignore
             first = not hasattr(self, "components_")
             documents, y, weights = self._targets(X, y, sample_weight, reset=first)
             if first:
-                self._mean, self._scale = _mean_and_scale(y, weights)
+                self._mean, self._scale = self._mean_and_scale(y, weights)
             elif y.shape[1] != len(self._mean):
                 raise ValueError(f"y has {y.shape[1]} outputs, but the model has {len(self._mean)}")
             self._partial_fit(documents, self._standardised(y, documents), weights, y.shape[1])
-            self._set_noise(documents, y, weights)
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predicted targets; with `return_std` also their standard deviation under the model."""
-        scores = self._scores(X)
-        std = np.broadcast_to(self.noise_std_.astype(scores.dtype), scores.shape)
+        predicted = self._response().predict(self._scores(X))
+        std = np.broadcast_to(self.noise_std_.astype(predicted.dtype), predicted.shape)
         if self._one_dimensional:
-            scores, std = scores[:, 0], std[:, 0]
-        return (scores, std.copy()) if return_std else scores
+            predicted, std = predicted[:, 0], std[:, 0]
+        return (predicted, std.copy()) if return_std else predicted
 
     def _targets(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Documents, np.ndarray, np.ndarray]:
         documents, y, weights = self._inputs(X, y, sample_weight, reset=reset, multi_output=True, y_numeric=True)
@@ -269,21 +271,30 @@ class TopicRegressor(RegressorMixin, _SupervisedTopicEstimator):  # type: ignore
         standardised: np.ndarray = ((y - self._mean) / self._scale).astype(documents.counts.dtype)
         return standardised
 
-    def _set_noise(self, documents: Documents, y: np.ndarray, weights: np.ndarray) -> None:
-        """Residual spread on (at most _NOISE_DOCS of) the training documents."""
-        numbers = np.flatnonzero(weights)
-        numbers = numbers[:: -(-len(numbers) // _NOISE_DOCS)]
-        residuals = y[numbers] - self._theta(documents.take(numbers)).astype(np.float64) @ self.coef_.T
-        self.noise_std_ = np.sqrt(np.average(residuals**2, axis=0, weights=weights[numbers]))
+    def _set_spread(self, theta: np.ndarray, examples: Examples) -> None:
+        U = np.ascontiguousarray(self._fitted_U(), theta.dtype)
+        predicted = self._response().predict(_core.scores(theta, U, effective_n_jobs(self.n_jobs)))
+        squares = (examples.y.astype(np.float64) - predicted) ** 2
+        self.noise_std_ = np.sqrt(np.average(squares, axis=0, weights=examples.weights)) * self._scale
+
+    def _mean_and_scale(self, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of each output; a response of the user's own has its own scale."""
+        if self.response is not None:
+            return np.zeros(y.shape[1]), np.ones(y.shape[1])
+        mean = np.average(y, axis=0, weights=weights)
+        scale = np.sqrt(np.average((y - mean) ** 2, axis=0, weights=weights))
+        # A constant target has no scale of its own; rounding must not become one.
+        return mean, np.where(scale > 1e-12 * np.abs(mean), scale, 1.0)
 
     def _response(self) -> Response:
-        return SquaredError(self.gamma)
+        return SquaredError(self.gamma) if self.response is None else self.response
 
     def _initial_U(self, n_outputs: int, rng: np.random.Generator) -> np.ndarray:
         return 0.1 * rng.standard_normal((n_outputs, self.n_topics))
 
     def _fitted_U(self) -> np.ndarray:
-        return (self.coef_ - self._mean[:, None]) / self._scale[:, None]
+        U: np.ndarray = (self.coef_ - self._mean[:, None]) / self._scale[:, None]
+        return U
 
     def _set_parameters(self, phi: np.ndarray, U: np.ndarray) -> None:
         # theta sums to one, so the targets' mean goes into the coefficients.
@@ -291,7 +302,7 @@ class TopicRegressor(RegressorMixin, _SupervisedTopicEstimator):  # type: ignore
         self.coef_ = U.astype(np.float64) * self._scale[:, None] + self._mean[:, None]
 
     def _curvature(self, n_outputs: int) -> float:
-        return self.gamma
+        return self.gamma if self.response is None else 1.0
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -299,13 +310,6 @@ class TopicRegressor(RegressorMixin, _SupervisedTopicEstimator):  # type: ignore
         # As for naive Bayes: scikit-learn's check of the score uses a few real-valued features, not word counts.
         tags.regressor_tags.poor_score = True
         return tags
-
-
-def _mean_and_scale(y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    mean = np.average(y, axis=0, weights=weights)
-    scale = np.sqrt(np.average((y - mean) ** 2, axis=0, weights=weights))
-    # A constant target has no scale of its own; rounding must not become one.
-    return mean, np.where(scale > 1e-12 * np.abs(mean), scale, 1.0)
 
 
 @documented
@@ -319,6 +323,8 @@ class TopicClassifier(ClassifierMixin, _SupervisedTopicEstimator):  # type: igno
         Factor of the scores before the softmax.
     coef_learning_rate : float, default=0.3
         Learning rate of the coefficients, relative to the curvature of the loss.
+    response : Response, default=None
+        A response of your own in place of the softmax (see `mirrorlda.responses`); y holds class numbers.
 
     Attributes
     ----------
@@ -327,8 +333,8 @@ class TopicClassifier(ClassifierMixin, _SupervisedTopicEstimator):  # type: igno
         Topics as rows, each a distribution over words.
     coef_ : ndarray of shape (n_classes, n_topics)
         How much each topic speaks for each class.
-    word_frequencies_ : ndarray of shape (n_words,)
-        Weighted counts of the words in the training documents.
+    topic_shares_ : ndarray of shape (n_topics,)
+        Mean topic proportions of the training documents.
     history_ : dict of lists
         Loss and accuracy of each epoch.
 
@@ -377,7 +383,8 @@ class TopicClassifier(ClassifierMixin, _SupervisedTopicEstimator):  # type: igno
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each class, shape (n_docs, n_classes)."""
-        return np.exp(self.predict_log_proba(X))
+        probabilities: np.ndarray = np.exp(self.predict_log_proba(X))
+        return probabilities
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of `predict_proba`."""
@@ -385,8 +392,8 @@ class TopicClassifier(ClassifierMixin, _SupervisedTopicEstimator):  # type: igno
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each document."""
-        winners = self._scores(X).argmax(axis=1)
-        labels: np.ndarray = self.classes_[winners]
+        numbers = self._response().predict(self._scores(X))
+        labels: np.ndarray = self.classes_[numbers]
         return labels
 
     def _set_classes(self, classes: np.ndarray) -> None:
@@ -403,7 +410,7 @@ class TopicClassifier(ClassifierMixin, _SupervisedTopicEstimator):  # type: igno
         return numbers
 
     def _response(self) -> Response:
-        return Softmax(self.gamma)
+        return Softmax(self.gamma) if self.response is None else self.response
 
     def _initial_U(self, n_outputs: int, rng: np.random.Generator) -> np.ndarray:
         return rng.standard_normal((n_outputs, self.n_topics))

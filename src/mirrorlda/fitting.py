@@ -18,9 +18,11 @@ from mirrorlda.corpus import Documents, as_documents
 from mirrorlda.inference import Layers, check_layers, check_phi, forward, new_engine
 from mirrorlda.progress import reporter
 from mirrorlda.responses import Response
-from mirrorlda.training import Examples, Schedule, chunks, initial_phi, step, train, word_frequencies
+from mirrorlda.training import Examples, Schedule, chunks, initial_phi, step, train
 
 C = TypeVar("C", bound=type)
+
+_SUMMARY_DOCS = 20_000
 
 _COMMON_PARAMETERS = """n_topics : int, default=20
     alpha : float or array of shape (n_topics,), default=1.001
@@ -56,8 +58,6 @@ _COMMON_PARAMETERS = """n_topics : int, default=20
         Above 0, a progress bar."""
 
 
-
-
 def documented(cls: C) -> C:
     """Puts the common parameters into a class's docstring."""
     assert cls.__doc__ is not None
@@ -67,8 +67,8 @@ def documented(cls: C) -> C:
 
 def _accepted(X: Any) -> dict[str, Any]:
     """How scikit-learn checks counts: float32 and float64 stay, integers become float32. `as_documents` checks their signs."""
-    dtypes = np.atleast_1d(getattr(X, "dtypes", getattr(X, "dtype", None)))
-    integers = all(getattr(dtype, "kind", "f") in "iub" for dtype in dtypes)
+    dtypes: Any = getattr(X, "dtypes", getattr(X, "dtype", None))
+    integers = all(getattr(dtype, "kind", "f") in "iub" for dtype in np.atleast_1d(dtypes))
     return {"accept_sparse": "csr", "dtype": np.float32 if integers else [np.float64, np.float32]}
 
 
@@ -94,7 +94,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     components_: np.ndarray
     coef_: np.ndarray
-    word_frequencies_: np.ndarray
+    topic_shares_: np.ndarray
     history_: dict[str, list[float]]
     n_features_in_: int
     _state: learning.State
@@ -142,10 +142,16 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """Second derivative of the loss with respect to a score, which the coefficients' learning rate is divided by."""
         raise NotImplementedError
 
+    def _set_spread(self, theta: np.ndarray, examples: Examples) -> None:
+        """Called after a fit with inferred training documents, for what the response's own spread needs."""
+
     # Documents in, theta out.
 
     def _documents(self, X: Any) -> Documents:
         return as_documents(validate_data(self, X, **_accepted(X), reset=False))
+
+    def _phi(self, dtype: np.dtype[Any]) -> np.ndarray:
+        return check_phi(np.asarray(self.components_, dtype).T)
 
     def _layers(self, phi: np.ndarray) -> Layers:
         if not isinstance(self.step_size, str) and np.ndim(self.step_size):
@@ -164,7 +170,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return as_documents(X), y, weights
 
     def _theta(self, documents: Documents) -> np.ndarray:
-        phi = check_phi(np.asarray(self.components_, documents.counts.dtype).T)
+        phi = self._phi(documents.counts.dtype)
         layers, engine, n_threads = self._layers(phi), new_engine(phi.dtype), effective_n_jobs(self.n_jobs)
         theta = np.empty((documents.n_docs, phi.shape[1]), phi.dtype)
         for batch in chunks(documents.n_docs):
@@ -203,14 +209,14 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _batch_sizes(self, n_docs: int) -> tuple[int, int]:
         if self.batch_size == "auto":
-            size = min(1000, max(128, n_docs // 8))
-            return size, size
-        sizes = self.batch_size if isinstance(self.batch_size, tuple | list) else (self.batch_size, self.batch_size)
+            automatic = min(1000, max(128, n_docs // 8))
+            return automatic, automatic
+        sizes: Any = self.batch_size if isinstance(self.batch_size, tuple | list) else (self.batch_size, self.batch_size)
         if len(sizes) != 2:
             raise ValueError(f"batch_size must be 'auto', a whole number or a pair of them, got {self.batch_size!r}")
         for size in sizes:
             check_whole("batch_size", size)
-        return sizes[0], sizes[1]
+        return int(sizes[0]), int(sizes[1])
 
     def _n_epochs(self, n_docs: int, batch_size: int) -> int:
         if isinstance(self.n_epochs, str) and self.n_epochs == "auto":
@@ -227,8 +233,8 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             last_phi, last_U = self.components_.T, self._fitted_U()
             if last_phi.shape != phi.shape or last_U.shape != U.shape:
                 raise ValueError(
-                    f"to go on from the last fit, words, topics and outputs must be its own, {last_phi.shape} and {last_U.shape}; "
-                    f"got {phi.shape} and {U.shape}"
+                    f"to go on from the last fit, words, topics and outputs must be its own, "
+                    f"{last_phi.shape} and {last_U.shape}; got {phi.shape} and {U.shape}"
                 )
             phi, U = last_phi, last_U
         dtype = examples.documents.counts.dtype
@@ -258,9 +264,9 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 report=report,
             )
         self._set_parameters(phi, U)
-        self.word_frequencies_ = word_frequencies(examples)
+        self._summarise(examples)
         self.history_ = history
-        vars(self).pop("_state", None)
+        self.__dict__.pop("_state", None)
 
     def _partial_fit(self, documents: Documents, y: np.ndarray, weights: np.ndarray, n_outputs: int) -> None:
         """Steps on the documents in their order, with the rates for a stream of unknown length."""
@@ -290,9 +296,16 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         history.setdefault("loss", []).append(float(np.average(losses, weights=examples.weights)))
         history.setdefault("score", []).append(self._response().score(scores, losses, examples.y, examples.weights))
         self._set_parameters(*learning.parameters(state, n_threads))
-        seen = self.word_frequencies_ if hasattr(self, "_state") else 0.0
-        self.word_frequencies_ = seen + word_frequencies(examples)
+        self._summarise(examples)
         self._state, self._total_weight, self.history_ = state, total_weight, history
+
+    def _summarise(self, examples: Examples) -> None:
+        """What is said of the model as a whole, from (at most _SUMMARY_DOCS of) its training documents."""
+        n_docs = examples.documents.n_docs
+        sample = examples.take(np.arange(0, n_docs, -(-n_docs // _SUMMARY_DOCS)))
+        theta = self._theta(sample.documents)
+        self.topic_shares_ = np.average(theta.astype(np.float64), axis=0, weights=sample.weights)
+        self._set_spread(theta, sample)
 
     @property
     def _n_features_out(self) -> int:

@@ -150,7 +150,8 @@ def check_phi(phi: Any) -> np.ndarray:
     worst = int(np.argmax(np.abs(sums - 1)))
     if not abs(sums[worst] - 1) <= 1e-3:
         raise ValueError(f"columns of phi must add up to 1; column {worst} adds up to {sums[worst]}")
-    return phi if lowest >= FLOOR else np.maximum(phi, phi.dtype.type(FLOOR))
+    floored: np.ndarray = phi if lowest >= FLOOR else np.maximum(phi, phi.dtype.type(FLOOR))
+    return floored
 
 
 def check_same_words(phi: np.ndarray, documents: Documents) -> None:

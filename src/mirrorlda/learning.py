@@ -8,7 +8,8 @@ serves dense and lazily updated rows alike.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -82,7 +83,8 @@ def begin(phi: np.ndarray, U: np.ndarray) -> State:
 
 def copy(state: State) -> State:
     """A copy that shares nothing with `state`."""
-    return State(**{name: value.copy() if isinstance(value, np.ndarray) else value for name, value in vars(state).items()})
+    arrays: dict[str, Any] = {name: value.copy() for name, value in vars(state).items() if isinstance(value, np.ndarray)}
+    return replace(state, **arrays)
 
 
 def catch_up(state: State, rows: np.ndarray, n_threads: int) -> None:
@@ -97,7 +99,8 @@ def learn(state: State, gradients: Gradients, weight: float, rates: Rates, n_thr
     grad_U = gradients.grad_U / weight
     if not (np.isfinite(gradients.loss) and np.isfinite(squares).all() and np.isfinite(grad_U).all()):
         raise DivergedError(
-            f"the loss or its gradient is not finite after {state.n_steps} steps: lower the learning rate, or scale the counts down"
+            f"the loss or its gradient is not finite after {state.n_steps} steps: "
+            "lower the learning rate, or scale the counts down"
         )
     if rates.average and state.average_phi is None:
         state.average_phi = np.zeros_like(state.phi)

@@ -22,7 +22,7 @@ class Response(Protocol):
 
     Examples
     --------
-    Counts as targets, with a Poisson distribution:
+    Counts as targets, with a Poisson distribution; ``TopicRegressor(response=Poisson())`` learns with it:
 
     >>> import numpy as np
     >>> class Poisson:
@@ -30,6 +30,8 @@ class Response(Protocol):
     ...     def loss(self, scores, y):
     ...         mean = np.exp(scores)
     ...         return (mean - y * scores).sum(axis=1), mean - y
+    ...     def predict(self, scores):
+    ...         return np.exp(scores)
     ...     def score(self, scores, losses, y, weights):
     ...         return -np.average(losses, weights=weights)
     >>> loss, grad_scores = Poisson().loss(np.zeros((1, 1)), np.array([[3.0]]))
@@ -41,6 +43,10 @@ class Response(Protocol):
 
     def loss(self, scores: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Loss of each document (n_docs,) and its gradient with respect to the scores (n_docs, n_outputs)."""
+        ...
+
+    def predict(self, scores: np.ndarray) -> np.ndarray:
+        """The targets that the scores stand for, in the form of y."""
         ...
 
     def score(self, scores: np.ndarray, losses: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
@@ -66,6 +72,9 @@ class SquaredError:
     def loss(self, scores: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         error = scores - y
         return 0.5 * self.gamma * (error * error).sum(axis=1), self.gamma * error
+
+    def predict(self, scores: np.ndarray) -> np.ndarray:
+        return scores
 
     def score(self, scores: np.ndarray, losses: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
         """R2, averaged over outputs; 0 for a target that is constant."""
@@ -103,9 +112,12 @@ class Softmax:
         gradient[np.arange(len(y)), y] -= 1
         return -log_p[np.arange(len(y)), y], self.gamma * gradient
 
+    def predict(self, scores: np.ndarray) -> np.ndarray:
+        return scores.argmax(axis=1)
+
     def score(self, scores: np.ndarray, losses: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
         """Accuracy."""
-        return float(np.average(scores.argmax(axis=1) == y, weights=weights))
+        return float(np.average(self.predict(scores) == y, weights=weights))
 
 
 @dataclass(frozen=True)
@@ -123,6 +135,9 @@ class Words:
 
     def loss(self, scores: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros(len(scores)), scores
+
+    def predict(self, scores: np.ndarray) -> np.ndarray:
+        return scores
 
     def score(self, scores: np.ndarray, losses: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
         """Mean log-likelihood of a word."""

@@ -9,25 +9,26 @@ import numpy as np
 
 
 def relevant_words(
-    components: Any, frequencies: Any, names: Any = None, *, n_words: int = 10, relevance: float = 0.6
+    components: Any, shares: Any, names: Any = None, *, n_words: int = 10, relevance: float = 0.5
 ) -> list[list[str]]:
     """Most relevant words of each topic, the most relevant first.
 
-    The relevance of a word w to a topic t is ``relevance * ln p(w|t) + (1 - relevance) * ln(p(w|t) / p(w))`` (Sievert and
-    Shirley, 2014): the most probable words of a supervised topic are stop words, those with the largest lift are rare.
+    The relevance of a word w to a topic t is ``p(w|t)**relevance * ln(p(w|t) / p(w))``, with p(w) the mean of all topics,
+    weighted by their shares of the corpus. The most probable words of a supervised topic are stop words, those with the
+    largest lift are rare; in between are those that people read a topic by.
 
     Parameters
     ----------
     components : array of shape (n_topics, n_words)
         Topics as rows, as in `components_`.
-    frequencies : array of shape (n_words,)
-        Counts or frequencies of the words in the corpus, as in `word_frequencies_`. Words with frequency zero are left out.
+    shares : array of shape (n_topics,)
+        How much of the corpus each topic has, as in `topic_shares_`.
     names : sequence of n_words strings, optional
         What the words are called; by default their numbers.
     n_words : int
-        Words of each topic, fewer where the corpus has fewer.
+        Words of each topic, fewer where there are fewer.
     relevance : float
-        Between 0 (lift alone) and 1 (probability alone).
+        Between 0 (lift alone) and 1 (the words' parts of the divergence of the topic from the corpus).
 
     Returns
     -------
@@ -36,18 +37,18 @@ def relevant_words(
     Examples
     --------
     >>> from mirrorlda.topics import relevant_words
-    >>> components = [[0.6, 0.4, 0.0], [0.6, 0.0, 0.4]]
-    >>> relevant_words(components, [60, 20, 20], ["the", "good", "bad"], n_words=2)
+    >>> components = [[0.6, 0.3, 0.1], [0.6, 0.1, 0.3]]
+    >>> relevant_words(components, [0.5, 0.5], ["the", "good", "bad"], n_words=2)
     [['good', 'the'], ['bad', 'the']]
     """
-    components, frequencies = np.asarray(components, np.float64), np.asarray(frequencies, np.float64)
+    components, shares = np.asarray(components, np.float64), np.asarray(shares, np.float64)
     if components.ndim != 2:
         raise ValueError(f"components must have shape (n_topics, n_words), got {components.shape}")
-    size = components.shape[1]
-    if frequencies.shape != (size,):
-        raise ValueError(f"frequencies must have shape ({size},), one for each word of components, got {frequencies.shape}")
-    if not ((frequencies >= 0).all() and 0 < frequencies.sum() < np.inf):
-        raise ValueError("frequencies must be non-negative and finite, and not all zero")
+    n_topics, size = components.shape
+    if shares.shape != (n_topics,):
+        raise ValueError(f"shares must have shape ({n_topics},), one for each topic of components, got {shares.shape}")
+    if not ((shares >= 0).all() and 0 < shares.sum() < np.inf):
+        raise ValueError("shares must be non-negative and finite, and not all zero")
     if names is not None and len(names) != size:
         raise ValueError(f"names has {len(names)} entries, but components has {size} words")
     if n_words < 1:
@@ -55,14 +56,13 @@ def relevant_words(
     if not 0 <= relevance <= 1:
         raise ValueError(f"relevance must be between 0 and 1, got {relevance}")
 
-    seen = np.flatnonzero(frequencies)
-    log_p = np.log(np.maximum(components[:, seen], np.finfo(np.float64).tiny))
-    relevances = log_p - (1 - relevance) * np.log(frequencies[seen] / frequencies.sum())
-    best = seen[np.argsort(-relevances, axis=1, kind="stable")[:, :n_words]]
+    p = np.maximum(components, np.finfo(np.float64).tiny)
+    relevances = p**relevance * np.log(p / (shares @ p / shares.sum()))
+    best = np.argsort(-relevances, axis=1, kind="stable")[:, :n_words]
     return [[str(word if names is None else names[word]) for word in row] for row in best]
 
 
-def describe(model: Any, names: Any = None, *, theta: Any = None, n_words: int = 8, relevance: float = 0.6) -> str:
+def describe(model: Any, names: Any = None, *, n_words: int = 8, relevance: float = 0.5) -> str:
     """A table of a fitted model's topics, a line each, ordered by what they stand for.
 
     A regressor's topics come with `coef_`, largest first. With two classes the weight is that for the second class against
@@ -74,8 +74,6 @@ def describe(model: Any, names: Any = None, *, theta: Any = None, n_words: int =
     model : TopicModel, TopicClassifier or TopicRegressor
     names, n_words, relevance
         As for `relevant_words`.
-    theta : array of shape (n_docs, n_topics), optional
-        What `transform` gives; adds each topic's share of these documents.
 
     Returns
     -------
@@ -88,22 +86,19 @@ def describe(model: Any, names: Any = None, *, theta: Any = None, n_words: int =
     >>> from mirrorlda.topics import describe
     >>> data = make_topics(n_docs=600, n_words=60, n_topics=3, n_outputs=1, random_state=0)
     >>> model = TopicRegressor(n_topics=3, random_state=0).fit(data.X, data.y)
-    >>> table = describe(model, theta=model.transform(data.X), n_words=4)
+    >>> table = describe(model, n_words=4)
     >>> table.splitlines()[0].split()
     ['topic', 'share', 'weight', 'words']
     >>> len(table.splitlines())
     4
     """
-    words = relevant_words(model.components_, model.word_frequencies_, names, n_words=n_words, relevance=relevance)
+    shares = model.topic_shares_
+    words = relevant_words(model.components_, shares, names, n_words=n_words, relevance=relevance)
     n_topics = len(words)
-    shares = np.zeros(n_topics) if theta is None else np.asarray(theta, np.float64).mean(axis=0)
-    if shares.shape != (n_topics,):
-        raise ValueError(f"theta must have shape (n_docs, {n_topics}), got {np.shape(theta)}")
     order, weights = _weights(getattr(model, "coef_", None), getattr(model, "classes_", None), shares)
 
     columns = [("topic", [str(topic) for topic in range(n_topics)])]
-    if theta is not None:
-        columns.append(("share", [f"{share:.1%}" for share in shares]))
+    columns.append(("share", [f"{share:.1%}" for share in shares]))
     columns += weights
     widths = [max(len(cell) for cell in (title, *cells)) for title, cells in columns]
     lines = [[title for title, _ in columns] + ["words"]]

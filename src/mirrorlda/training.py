@@ -58,7 +58,8 @@ class Schedule:
 
     def batch_size(self, epoch: int) -> int:
         first, last = self.batch_sizes
-        return round(first * (last / first) ** (epoch / max(1, self.n_epochs - 1)))
+        growth: float = (last / first) ** (epoch / max(1, self.n_epochs - 1))
+        return round(first * growth)
 
     def n_steps(self, n_docs: int) -> int:
         return sum(-(-n_docs // self.batch_size(epoch)) for epoch in range(self.n_epochs))
@@ -73,7 +74,6 @@ class Schedule:
             prior=(self.beta - 1) / total_weight,
             average=1.0 if done >= self.average_from else 0.0,
         )
-
 
     def stream_rates(self, step: int, total_weight: float) -> learning.Rates:
         """Rates for a stream of unknown length: falling as 1 / sqrt(1 + step / 100), averages weighted by the step."""
@@ -109,7 +109,7 @@ def step(
     weight: float,
     n_threads: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """One step on the documents in `batch`, whose gradients are divided by `weight`; returns their scores and losses before it."""
+    """One step on the documents in `batch`, with gradients divided by `weight`; returns their scores and losses before it."""
     documents = examples.documents
     y, weights = examples.y[batch], examples.weights[batch]
     rows = documents.words_of(batch)
@@ -119,25 +119,21 @@ def step(
     return result.scores, result.losses
 
 
-def word_frequencies(examples: Examples) -> np.ndarray:
-    """Weighted sum of the counts of each word, (n_words,)."""
-    documents = examples.documents
-    weights = np.repeat(examples.weights, np.diff(documents.indptr)) * documents.counts
-    return np.bincount(documents.indices, weights, documents.n_words)
-
-
 def initial_phi(examples: Examples, n_topics: int, rng: np.random.Generator) -> np.ndarray:
     """Topics near the square root of the corpus frequencies, (n_words, n_topics), with uniform noise of up to their own size.
 
     Measured, R2 on IMDB ratings after ten epochs: from uniform topics 0.61, from frequencies 0.56 (they overfit), from
     their square roots 0.66.
     """
-    frequencies = word_frequencies(examples)
+    documents = examples.documents
+    weights = np.repeat(examples.weights, np.diff(documents.indptr)) * documents.counts
+    frequencies = np.bincount(documents.indices, weights, documents.n_words)
     if not frequencies.any():
         frequencies[:] = 1
     base = np.sqrt(frequencies + 1e-3 * frequencies.mean())
-    phi = base[:, None] * (1 + rng.random((len(frequencies), n_topics)))
-    return phi / phi.sum(axis=0)
+    noisy = base[:, None] * (1 + rng.random((len(frequencies), n_topics)))
+    phi: np.ndarray = noisy / noisy.sum(axis=0)
+    return phi
 
 
 def train(

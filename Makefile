@@ -1,0 +1,108 @@
+# make demo | test | lint | bench | wheel | soak | clean
+#
+# Every target makes its own virtual environment inside the checkout and installs what it needs from PyPI. Needed beforehand: Python 3.11 or
+# later with the venv module, and a C++20 compiler. CMake and Ninja come from PyPI where they are missing.
+
+PYTHON ?= python3
+CXX ?= c++
+# Where python3 is not named so, or a certain one is wanted: make test PYTHON=python3.13
+
+SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE $(wildcard core/*) $(wildcard src/mirrorlda/*)
+TESTS ?= tests
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_NO_INPUT := 1
+
+.DELETE_ON_ERROR:
+.SECONDARY:
+.PHONY: help demo test lint bench wheel soak clean tools
+
+help:
+	@echo "make demo   train on film reviews and read the topics"
+	@echo "make test   build the wheel, install it, test it"
+	@echo "make lint   ruff, mypy, import-linter"
+	@echo "make bench  speed, beside tomotopy and scikit-learn"
+	@echo "make wheel  source distribution and portable wheel in dist/"
+	@echo "make soak   the core's tests under address and undefined-behaviour sanitizers"
+	@echo "make clean  remove all that the others made"
+
+tools:
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is not there: install Python 3.11 or later, or set PYTHON" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "$$($(PYTHON) --version) is too old: install Python 3.11 or later, or set PYTHON" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
+	  { echo "$(PYTHON) has no venv module: install it (Debian and Ubuntu: python3-venv)" >&2; exit 1; }
+	@command -v $(firstword $(CXX)) >/dev/null || { echo "no C++ compiler named $(CXX): install one, or set CXX" >&2; exit 1; }
+
+# An environment is made anew when pyproject.toml changes (its packages are there, in [dependency-groups]); the wheel is installed into it when
+# the sources change.
+.venv-%/made: pyproject.toml | tools
+	rm -rf $(@D)
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --upgrade "pip>=25.1"
+	$(@D)/bin/pip install --quiet --group $*
+	touch $@
+
+build/wheels/made: $(SOURCES) | .venv-wheel/made
+	rm -rf $(@D)
+	.venv-wheel/bin/pip wheel --quiet --no-deps --wheel-dir $(@D) .
+	touch $@
+
+.venv-%/installed: .venv-%/made build/wheels/made
+	$(@D)/bin/pip install --quiet --force-reinstall --no-deps build/wheels/*.whl
+	$(@D)/bin/pip install --quiet build/wheels/*.whl
+	touch $@
+
+demo: .venv-demo/installed
+	.venv-demo/bin/python examples/reviews.py
+
+# What is tested is the built wheel. Covers: the core against the oracle, central differences and JAX; properties; estimators and scikit-learn's
+# own checks; every example in a docstring, in README.md and in docs/. On the best instruction set of the machine, without sanitizers: `make soak`
+# has the others.
+test: .venv-test/installed
+	.venv-test/bin/python -P -c "import mirrorlda; print('testing', mirrorlda.__file__)"
+	.venv-test/bin/pytest --numprocesses 2 --doctest-modules --pyargs $(TESTS) mirrorlda
+
+lint: .venv-lint/made
+	.venv-lint/bin/ruff check src tests examples benchmarks
+	.venv-lint/bin/ruff format --check src tests examples benchmarks
+	.venv-lint/bin/mypy
+	PYTHONPATH=src .venv-lint/bin/lint-imports --no-cache
+
+bench: .venv-bench/installed
+	.venv-bench/bin/python benchmarks/bench.py
+
+# The wheel is built from the source distribution, so that both are known to build; auditwheel (Linux) gives it the manylinux tag that it has
+# earned. The result is installed into a fresh environment and used once.
+wheel: .venv-wheel/made
+	rm -rf dist build/dist .venv-smoke
+	.venv-wheel/bin/python -m build --quiet --outdir build/dist .
+	mkdir -p dist
+	cp build/dist/*.tar.gz dist/
+	if [ "$$(uname)" = Linux ]; then PATH="$(CURDIR)/.venv-wheel/bin:$$PATH" .venv-wheel/bin/auditwheel repair --strip --wheel-dir dist build/dist/*.whl; \
+	else cp build/dist/*.whl dist/; fi
+	$(PYTHON) -m venv .venv-smoke
+	.venv-smoke/bin/pip install --quiet dist/*.whl
+	cd dist && ../.venv-smoke/bin/python -c "import mirrorlda.topics, mirrorlda.datasets; \
+	  data = mirrorlda.datasets.make_topics(200, 50, 3, n_classes=2, random_state=0); \
+	  print('accuracy', mirrorlda.TopicClassifier(3, random_state=0).fit(data.X, data.y).score(data.X, data.y))"
+	rm -rf .venv-smoke
+	ls -l dist
+
+# detect_leaks=0: the interpreter keeps memory to its end, which the leak checker would report in every run. JAX is not part of this environment,
+# so the tests that import it stay with `make test`. --capture=sys lets the sanitizers' own words through.
+SANITIZED_TESTS := tests/test_core.py tests/test_inference.py tests/test_properties.py tests/test_learning.py
+SANITIZERS := LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
+  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1
+
+.venv-soak/installed: .venv-soak/made $(SOURCES)
+	.venv-soak/bin/pip install --quiet -C cmake.define.MIRRORLDA_SANITIZE=ON -C cmake.build-type=RelWithDebInfo -C build-dir=build/sanitized .
+	touch $@
+
+soak: .venv-soak/installed
+	set -e; for isa in $$($(SANITIZERS) .venv-soak/bin/python -P -c "import mirrorlda._core as c; print(*c.instruction_sets())"); do \
+	  echo "instruction set $$isa"; \
+	  MIRRORLDA_ISA=$$isa $(SANITIZERS) .venv-soak/bin/pytest --quiet --capture=sys $(SANITIZED_TESTS); \
+	done
+
+clean:
+	rm -rf build dist .venv-* .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -37,14 +37,27 @@ void require(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(what);
 }
 
+// NumPy gives an array without elements any strides.
 template <class T>
-void check_batch(const Array<const int64_t, 1>& indptr, const Array<const int32_t, 1>& indices, const Array<const T, 1>& counts,
-                 const Array<const int64_t, 1>& documents) {
-  require(indptr.shape(0) >= 1 && indices.shape(0) == counts.shape(0), "indptr, indices and counts are not one CSR matrix");
+bool has_contiguous_rows(const Strided<const T, 2>& array) {
+  return array.size() == 0 || array.shape(1) == 1 || array.stride(1) == 1;
+}
+
+// All of `values` in [0, limit).
+template <class I>
+void check_range(const I* values, size_t n, int64_t limit, const char* what) {
+  bool holds = true;
+  for (size_t i = 0; i < n; ++i) holds &= values[i] >= 0 && values[i] < limit;
+  require(holds, what);
+}
+
+void check_batch(const Array<const int64_t, 1>& indptr, const Array<const int32_t, 1>& indices, const Array<const int64_t, 1>& documents,
+                 int64_t n_words) {
+  check_range(documents.data(), documents.shape(0), int64_t(indptr.shape(0)) - 1, "a document number is out of range");
   for (size_t d = 0; d < documents.shape(0); ++d) {
-    const int64_t row = documents(d);
-    require(row >= 0 && size_t(row) + 1 < indptr.shape(0), "a document number is out of range");
-    require(indptr(row) >= 0 && indptr(row) <= indptr(row + 1) && size_t(indptr(row + 1)) <= indices.shape(0), "indptr is not ascending");
+    const int64_t begin = indptr(documents(d)), end = indptr(documents(d) + 1);
+    require(begin >= 0 && begin <= end && size_t(end) <= indices.shape(0), "indptr is not ascending");
+    check_range(indices.data() + begin, end - begin, n_words, "a word is out of range");
   }
 }
 
@@ -58,9 +71,11 @@ struct BoundEngine {
   Numpy<T> forward(Array<const T, 2> phi, Array<const int64_t, 1> indptr, Array<const int32_t, 1> indices, Array<const T, 1> counts,
                    Array<const int64_t, 1> documents, Array<const T, 1> alpha, int n_layers, int rule,
                    std::optional<Array<const double, 2>> steps, bool keep, int n_threads) {
-    check_batch<T>(indptr, indices, counts, documents);
+    check_batch(indptr, indices, documents, int64_t(phi.shape(0)));
+    require(indices.shape(0) == counts.shape(0), "indices and counts differ in length");
     const size_t n_docs = documents.shape(0), n_topics = phi.shape(1);
     require(alpha.shape(0) == n_topics && n_topics > 0 && n_layers >= 0 && n_threads > 0, "alpha, n_topics, n_layers or n_threads");
+    require(rule >= int(StepRule::l1) && rule <= int(StepRule::given), "rule is unknown");
     require((rule == int(StepRule::given)) == steps.has_value(), "steps are for the given rule only");
     require(!steps || (steps->shape(0) == n_docs && steps->shape(1) == size_t(n_layers)), "steps must be (n_docs, n_layers)");
     Numpy<T> theta = new_array<T>({n_docs, n_topics});
@@ -107,7 +122,7 @@ struct BoundEngine {
     require(!grad_theta || (int64_t(grad_theta->shape(0)) == engine.n_docs() && int(grad_theta->shape(1)) == engine.n_topics()),
             "grad_theta must be (n_docs, n_topics)");
     require(!word_weights || int64_t(word_weights->shape(0)) == engine.n_docs(), "word_weights must be (n_docs,)");
-    for (size_t r = 0; r < rows.shape(0); ++r) require(rows(r) >= 0 && rows(r) < engine.n_words(), "a row is out of range");
+    check_range(rows.data(), rows.shape(0), engine.n_words(), "a row is out of range");
     std::optional<Numpy<T>> grad_counts;
     if (want_counts) grad_counts = new_array<T>({size_t(engine.n_entries())});
     {
@@ -140,6 +155,8 @@ void bind(nb::module_& m, const char* engine_name) {
         require(last.shape(0) == phi.shape(0) && history.shape(1) == 4 && history.shape(2) == phi.shape(1) && step >= 0 &&
                     size_t(step) < history.shape(0) && (!average || average->size() == phi.size()),
                 "catch_up: shapes do not agree");
+        check_range(rows.data(), rows.shape(0), int64_t(phi.shape(0)), "catch_up: a row is out of range");
+        for (size_t i = 0; i < rows.shape(0); ++i) require(last(rows(i)) >= 0 && last(rows(i)) <= step, "catch_up: a step is out of range");
         nb::gil_scoped_release release;
         catch_up<T>(phi.data(), average ? average->data() : nullptr, last.data(), int(phi.shape(1)), History{history.data(), step},
                     rows.data(), int64_t(rows.shape(0)), n_threads);
@@ -149,8 +166,9 @@ void bind(nb::module_& m, const char* engine_name) {
       "mirror_rows",
       [](Array<T, 2> phi, Array<const int32_t, 1> rows, Strided<const T, 2> gradient, Array<const T, 1> rate, int n_threads) {
         require(gradient.shape(0) == rows.shape(0) && gradient.shape(1) == phi.shape(1) && rate.shape(0) == phi.shape(1) &&
-                    (gradient.shape(1) < 2 || gradient.stride(1) == 1),
+                    has_contiguous_rows(gradient),
                 "mirror_rows: shapes do not agree");
+        check_range(rows.data(), rows.shape(0), int64_t(phi.shape(0)), "mirror_rows: a row is out of range");
         auto before = new_array<double>({phi.shape(1)}), after = new_array<double>({phi.shape(1)});
         {
           nb::gil_scoped_release release;
@@ -163,7 +181,7 @@ void bind(nb::module_& m, const char* engine_name) {
   m.def(
       "column_squares",
       [](Strided<const T, 2> gradient, int n_threads) {
-        require(gradient.shape(1) < 2 || gradient.stride(1) == 1, "column_squares: rows must be contiguous");
+        require(has_contiguous_rows(gradient), "column_squares: rows must be contiguous");
         auto squares = new_array<double>({gradient.shape(1)});
         {
           nb::gil_scoped_release release;
@@ -224,6 +242,7 @@ NB_MODULE(_core, m) {
   m.def(
       "distinct_words",
       [](Array<const int64_t, 1> indptr, Array<const int32_t, 1> indices, Array<const int64_t, 1> documents, int64_t n_words) {
+        check_batch(indptr, indices, documents, n_words);
         std::vector<int32_t> words;
         {
           nb::gil_scoped_release release;

@@ -42,12 +42,6 @@ Inference<T> Engine<T>::inference() const {
 }
 
 template <class T>
-Document<T> Engine<T>::document(int64_t d) const {
-  const int64_t begin = batch_.begin(d);
-  return {batch_.indices + begin, batch_.counts + begin, batch_.size(d), topics_.steps ? topics_.steps + d * topics_.n_layers : nullptr};
-}
-
-template <class T>
 DocumentTrace<T> Engine<T>::kept_trace(int64_t d) const {
   const int64_t L = topics_.n_layers;
   return {raw_.get() + d * (L + 1) * padded_topics_, r_inverse_.get() + padded_words_[d] * (L + 1), steps_.get() + d * L,
@@ -105,33 +99,47 @@ void Engine<T>::forward(const Batch<T>& batch, const Topics<T>& topics, bool kee
   });
 }
 
+// Marks the block's words and numbers those of `rows` that are marked: no branch depends on whether a word is new.
 template <class T>
-void Engine<T>::add_block(int64_t number, int64_t from, int64_t to, const T* grad_theta, const T* word_weights, T* grad_counts,
-                          Worker& worker) {
-  const Kernels<T>& k = kernels<T>();
-  const Inference<T> model = inference();
-  Block& block = blocks_[number];
-  block.words.clear();
+void Engine<T>::find_slots(Block& block, int64_t from, int64_t to, const int32_t* rows, int64_t n_rows, Worker& worker) const {
+  worker.seen.resize(batch_.n_words, 0);
   worker.slot.resize(batch_.n_words, -1);
+  block.slots.resize(n_rows + 1);
   for (int64_t d = from; d < to; ++d) {
     const Document<T> doc = document(d);
-    const int64_t before = int64_t(block.words.size());
+    for (int64_t i = 0; i < doc.n; ++i) worker.seen[doc.indices[i]] = 1;
+  }
+  int32_t n_slots = 0;
+  for (int64_t r = 0; r < n_rows; ++r) {
+    char& seen = worker.seen[rows[r]];
+    block.slots[n_slots] = int32_t(r);
+    worker.slot[rows[r]] = seen ? n_slots : -1;
+    n_slots += seen;
+    seen = 0;
+  }
+  block.n_slots = n_slots;
+}
+
+template <class T>
+void Engine<T>::add_block(Block& block, int64_t from, int64_t to, const T* grad_theta, const T* word_weights, T* grad_counts,
+                          Worker& worker) const {
+  const Kernels<T>& k = kernels<T>();
+  const Inference<T> model = inference();
+  const int64_t size = block.n_slots * padded_topics_;
+  T* const sums = block.sums.resize(size);
+  if (size) std::memset(sums, 0, sizeof(T) * size);
+  worker.row.resize(std::max<size_t>(worker.row.size(), longest_));
+  for (int64_t d = from; d < to; ++d) {
+    const Document<T> doc = document(d);
     for (int64_t i = 0; i < doc.n; ++i) {
-      int32_t& slot = worker.slot[doc.indices[i]];
-      if (slot >= 0) continue;
-      slot = int32_t(block.words.size());
-      block.words.push_back(doc.indices[i]);
+      const int64_t slot = worker.slot[doc.indices[i]];
+      if (slot < 0) throw std::invalid_argument("rows must be the distinct words of the batch");
+      worker.row[i] = sums + slot * padded_topics_;
     }
-    const int64_t after = int64_t(block.words.size());
-    T* sums = block.sums.grow(before * padded_topics_, after * padded_topics_);
-    if (after > before) std::memset(sums + before * padded_topics_, 0, sizeof(T) * (after - before) * padded_topics_);
-    worker.row.resize(std::max<size_t>(worker.row.size(), doc.n));
-    for (int64_t i = 0; i < doc.n; ++i) worker.row[i] = sums + worker.slot[doc.indices[i]] * padded_topics_;
     const DocumentGradient<T> gradient{grad_theta ? grad_theta + d * topics_.n_topics : nullptr, word_weights ? word_weights[d] : T(0),
                                        worker.row.data(), grad_counts ? grad_counts + entries_[d] : nullptr};
     k.reverse(model, doc, kept_trace(d), gradient, worker.scratch.get());
   }
-  for (int32_t word : block.words) worker.slot[word] = -1;
 }
 
 template <class T>
@@ -143,30 +151,29 @@ void Engine<T>::reverse(const T* grad_theta, const T* word_weights, T* grad_coun
   blocks_.resize(std::max<size_t>(blocks_.size(), n_blocks));
   workers_.resize(std::max<size_t>(workers_.size(), n_threads));
   for (int w = 0; w < n_threads; ++w) workers_[w].scratch.resize(k.scratch_bytes(longest_, topics_.n_topics, topics_.n_layers));
-  parallel_for(n_blocks, n_threads, [&](int64_t block, int w) {
-    add_block(block, block * per_block, std::min(D, (block + 1) * per_block), grad_theta, word_weights, grad_counts, workers_[w]);
+  parallel_for(n_blocks, n_threads, [&](int64_t number, int w) {
+    Block& block = blocks_[number];
+    const int64_t from = number * per_block, to = std::min(D, from + per_block);
+    find_slots(block, from, to, rows, n_rows, workers_[w]);
+    add_block(block, from, to, grad_theta, word_weights, grad_counts, workers_[w]);
   });
-  add_up(n_blocks, rows, n_rows, n_threads);
+  add_up(n_blocks, n_rows, n_threads);
 }
 
 template <class T>
-void Engine<T>::add_up(int64_t n_blocks, const int32_t* rows, int64_t n_rows, int n_threads) {
+void Engine<T>::add_up(int64_t n_blocks, int64_t n_rows, int n_threads) {
   const Kernels<T>& k = kernels<T>();
-  row_of_word_.resize(batch_.n_words);
-  for (int64_t r = 0; r < n_rows; ++r) row_of_word_[rows[r]] = int32_t(r);
   first_part_.assign(n_rows + 1, 0);
   for (int64_t b = 0; b < n_blocks; ++b)
-    for (int32_t word : blocks_[b].words) {
-      const int32_t row = row_of_word_[word];
-      if (row >= n_rows || rows[row] != word) throw std::invalid_argument("rows must be the distinct words of the batch");
-      ++first_part_[row + 1];
-    }
-  for (int64_t r = 0; r < n_rows; ++r) first_part_[r + 1] += first_part_[r];
+    for (int64_t slot = 0; slot < blocks_[b].n_slots; ++slot) ++first_part_[blocks_[b].slots[slot] + 1];
+  for (int64_t r = 0; r < n_rows; ++r) {
+    if (first_part_[r + 1] == 0) throw std::invalid_argument("rows must be the distinct words of the batch");
+    first_part_[r + 1] += first_part_[r];
+  }
   parts_.resize(first_part_[n_rows]);
   next_part_.assign(first_part_.begin(), first_part_.end() - 1);
   for (int64_t b = 0; b < n_blocks; ++b)
-    for (size_t slot = 0; slot < blocks_[b].words.size(); ++slot)
-      parts_[next_part_[row_of_word_[blocks_[b].words[slot]]]++] = {int32_t(b), int32_t(slot)};
+    for (int64_t slot = 0; slot < blocks_[b].n_slots; ++slot) parts_[next_part_[blocks_[b].slots[slot]]++] = {int32_t(b), int32_t(slot)};
 
   const int64_t stride = padded_topics_;
   T* gradient = gradient_.resize(n_rows * stride);

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <new>
 #include <vector>
@@ -24,17 +23,6 @@ class Buffer {
       data_.reset();
       data_.reset(static_cast<T*>(::operator new(sizeof(T) * n, kAlignment)));
       capacity_ = n;
-    }
-    return data_.get();
-  }
-  // Keeps the first `used` elements.
-  T* grow(int64_t used, int64_t n) {
-    if (n > capacity_) {
-      const int64_t larger = n > 2 * capacity_ ? n : 2 * capacity_;
-      std::unique_ptr<T, Free> fresh(static_cast<T*>(::operator new(sizeof(T) * larger, kAlignment)));
-      if (used) std::memcpy(fresh.get(), data_.get(), sizeof(T) * used);
-      data_ = std::move(fresh);
-      capacity_ = larger;
     }
     return data_.get();
   }
@@ -95,11 +83,12 @@ class Engine {
   int64_t n_entries() const { return entries_.empty() ? 0 : entries_.back(); }
 
  private:
+  // The sums of the documents of one block: `slots[i]` is the place in the batch's rows that row i of `sums` belongs to, ascending.
   struct Block {
-    std::vector<int32_t> words;  // in order of first appearance; row i of `sums` belongs to words[i]
+    std::vector<int32_t> slots;
+    int64_t n_slots = 0;
     Buffer<T> sums;
   };
-  // Where a block holds its sum for a word.
   struct Part {
     int32_t block, slot;
   };
@@ -108,15 +97,20 @@ class Engine {
     Buffer<T> trace;
     std::vector<double> doubles;
     std::vector<int32_t> trials;
-    std::vector<int32_t> slot;  // of a word in the block at hand, or -1
+    std::vector<char> seen;     // whether a word occurs in the block at hand
+    std::vector<int32_t> slot;  // and its row there, or -1
     std::vector<T*> row;
   };
 
   Inference<T> inference() const;
-  Document<T> document(int64_t d) const;
+  Document<T> document(int64_t d) const {
+    const int64_t begin = batch_.begin(d);
+    return {batch_.indices + begin, batch_.counts + begin, batch_.size(d), topics_.steps ? topics_.steps + d * topics_.n_layers : nullptr};
+  }
   DocumentTrace<T> kept_trace(int64_t d) const;
-  void add_block(int64_t block, int64_t from, int64_t to, const T* grad_theta, const T* word_weights, T* grad_counts, Worker& worker);
-  void add_up(int64_t n_blocks, const int32_t* rows, int64_t n_rows, int n_threads);
+  void find_slots(Block& block, int64_t from, int64_t to, const int32_t* rows, int64_t n_rows, Worker& worker) const;
+  void add_block(Block& block, int64_t from, int64_t to, const T* grad_theta, const T* word_weights, T* grad_counts, Worker& worker) const;
+  void add_up(int64_t n_blocks, int64_t n_rows, int n_threads);
 
   Batch<T> batch_{};
   Topics<T> topics_{};
@@ -128,7 +122,6 @@ class Engine {
   Buffer<int32_t> n_trials_;
   std::vector<Worker> workers_;
   std::vector<Block> blocks_;
-  std::vector<int32_t> row_of_word_;
   std::vector<int64_t> first_part_, next_part_;
   std::vector<Part> parts_;
   Buffer<T> gradient_;

@@ -73,7 +73,7 @@ struct Kernels {
   void (*add_scaled)(T* to, T factor, const T* from, int64_t n);
   void (*catch_up)(T* row, T* average, const RowMap<T>&, int n_topics);
   void (*mirror_row)(T* row, const T* gradient, const T* rate, T* before, T* after, int n_topics);
-  void (*add_squares)(const T* row, T* sums, int n_topics);
+  void (*add_squares)(const T* row, double* sums, int n_topics);
 };
 
 template <class T>

@@ -128,9 +128,7 @@ void column_squares(const T* gradient, int64_t n_rows, int64_t stride, int n_top
   const Kernels<T>& k = kernels<T>();
   std::vector<double> parts((n_rows + kRowsPerTask - 1) / kRowsPerTask * n_topics);
   for_blocks(n_rows, kRowsPerTask, n_threads, [&](int64_t block, int64_t from, int64_t to) {
-    LongSum<T> sum(n_topics);
-    for (int64_t i = from; i < to; ++i) k.add_squares(gradient + i * stride, sum.next(), n_topics);
-    sum.add_to(parts.data() + block * n_topics);
+    for (int64_t i = from; i < to; ++i) k.add_squares(gradient + i * stride, parts.data() + block * n_topics, n_topics);
   });
   add_in_order(parts, n_topics, squares);
 }

@@ -57,13 +57,10 @@ inline void mirror_row(T* row, const T* gradient, const T* rate, T* before, T* a
   }
 }
 
-// Equivalent to sums += row ** 2
+// Equivalent to sums += row.astype(float) ** 2
 template <class T>
-inline void add_squares(const T* row, T* sums, int n_topics) {
-  for (int k = 0; k < n_topics; k += kWidth<T>) {
-    const Vec<T> v = load_part<T>(row + k, n_topics - k);
-    store_part<T>(sums + k, load_part<T>(sums + k, n_topics - k) + v * v, n_topics - k);
-  }
+inline void add_squares(const T* row, double* sums, int n_topics) {
+  for (int k = 0; k < n_topics; ++k) sums[k] += double(row[k]) * double(row[k]);
 }
 
 template <class T>

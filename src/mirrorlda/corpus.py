@@ -50,9 +50,8 @@ class Documents:
 
     def totals(self) -> np.ndarray:
         """Sum of the counts of each document, in double."""
-        running = np.concatenate([[0.0], np.cumsum(self.counts, dtype=np.float64)])
-        totals: np.ndarray = running[self.indptr[1:]] - running[self.indptr[:-1]]
-        return totals
+        document = np.repeat(np.arange(self.n_docs), np.diff(self.indptr))
+        return np.bincount(document, self.counts, self.n_docs)
 
 
 def as_documents(X: Any, dtype: np.dtype[Any] | type | None = None) -> Documents:
@@ -81,7 +80,8 @@ def as_documents(X: Any, dtype: np.dtype[Any] | type | None = None) -> Documents
         raise ValueError(f"X must hold numbers, got dtype {X.dtype}")
     if dtype is None:
         dtype = np.float64 if X.dtype == np.float64 else np.float32
-    csr = sp.csr_array(X)
+    # SciPy has no sparse matrices of half or extended precision.
+    csr = sp.csr_array(X.astype(dtype) if X.dtype in (np.float16, np.longdouble) else X)
     csr.check_format(full_check=True)
     if not csr.has_canonical_format:
         if csr is X or np.shares_memory(csr.data, X.data):

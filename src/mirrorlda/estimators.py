@@ -17,6 +17,9 @@ from mirrorlda.fitting import TopicEstimator, documented, unchanged_on_failure
 from mirrorlda.responses import Response, Softmax, SquaredError, Words
 from mirrorlda.training import Examples, Schedule, evaluate
 
+# Beyond it, and closer to each other than its inverse, targets leave the range of float32.
+_LARGEST_TARGET = 1e30
+
 
 
 @documented
@@ -146,7 +149,7 @@ class _SupervisedTopicEstimator(TopicEstimator):
         n_epochs: int | str = "auto",
         batch_size: int | tuple[int, int] | str = "auto",
         learning_rate: float = 0.02,
-        coef_learning_rate: float = 0.3,
+        coef_learning_rate: float = 0.5,
         response: Response | None = None,
         learning_rate_decay: str = "linear",
         average_from: float = 0.5,
@@ -201,7 +204,7 @@ class TopicRegressor(RegressorMixin, _SupervisedTopicEstimator):  # type: ignore
     {common}
     gamma : float, default=1.0
         Inverse variance of the response, in units of the standardised targets.
-    coef_learning_rate : float, default=0.3
+    coef_learning_rate : float, default=0.5
         Learning rate of the coefficients, relative to the curvature of the loss.
     response : Response, default=None
         A response of your own in place of the Gaussian one (see `mirrorlda.responses`); targets are then taken as they are.
@@ -264,27 +267,38 @@ class TopicRegressor(RegressorMixin, _SupervisedTopicEstimator):  # type: ignore
 
     def _targets(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Documents, np.ndarray, np.ndarray]:
         documents, y, weights = self._inputs(X, y, sample_weight, reset=reset, multi_output=True, y_numeric=True)
-        self._one_dimensional = y.ndim == 1
-        return documents, np.asarray(y, np.float64).reshape(len(y), -1), weights
+        if reset:
+            self._one_dimensional = y.ndim == 1
+        y = np.asarray(y, np.float64).reshape(len(y), -1)
+        if not np.abs(y).max() <= _LARGEST_TARGET:
+            raise ValueError(f"targets y must be at most {_LARGEST_TARGET:g} in size, found {np.abs(y).max():g}")
+        return documents, y, weights
 
     def _standardised(self, y: np.ndarray, documents: Documents) -> np.ndarray:
-        standardised: np.ndarray = ((y - self._mean) / self._scale).astype(documents.counts.dtype)
+        standardised: np.ndarray = ((y - self._mean) / _divisor(self._scale)).astype(documents.counts.dtype)
         return standardised
 
     def _set_spread(self, theta: np.ndarray, examples: Examples) -> None:
         U = np.ascontiguousarray(self._fitted_U(), theta.dtype)
         predicted = self._response().predict(_core.scores(theta, U, effective_n_jobs(self.n_jobs)))
         squares = (examples.y.astype(np.float64) - predicted) ** 2
-        self.noise_std_ = np.sqrt(np.average(squares, axis=0, weights=examples.weights)) * self._scale
+        self.noise_std_ = np.sqrt(np.average(squares, axis=0, weights=examples.weights)) * np.abs(self._scale)
 
     def _mean_and_scale(self, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Of each output; a response of the user's own has its own scale."""
         if self.response is not None:
             return np.zeros(y.shape[1]), np.ones(y.shape[1])
         mean = np.average(y, axis=0, weights=weights)
-        scale = np.sqrt(np.average((y - mean) ** 2, axis=0, weights=weights))
-        # A constant target has no scale of its own; rounding must not become one.
-        return mean, np.where(scale > 1e-12 * np.abs(mean), scale, 1.0)
+        size = np.abs(y - mean).max(axis=0)
+        # Rounding of the mean of a constant target is no spread.
+        size[size <= 1e-12 * np.abs(mean)] = 0
+        if (small := (size > 0) & (size < 1 / _LARGEST_TARGET)).any():
+            raise ValueError(f"targets y differ from their mean by at most {size[small][0]:g}, too little to be told apart: rescale them")
+        relative = (y - mean) / _divisor(size)
+        scale = size * np.sqrt(np.average(relative**2, axis=0, weights=weights))
+        # The sign makes fits of y and -y mirror images of each other, the random start of U included.
+        skew = np.average(relative**3, axis=0, weights=weights)
+        return mean, np.where(skew < 0, -scale, scale)
 
     def _response(self) -> Response:
         return SquaredError(self.gamma) if self.response is None else self.response
@@ -293,7 +307,7 @@ class TopicRegressor(RegressorMixin, _SupervisedTopicEstimator):  # type: ignore
         return 0.1 * rng.standard_normal((n_outputs, self.n_topics))
 
     def _fitted_U(self) -> np.ndarray:
-        U: np.ndarray = (self.coef_ - self._mean[:, None]) / self._scale[:, None]
+        U: np.ndarray = (self.coef_ - self._mean[:, None]) / _divisor(self._scale)[:, None]
         return U
 
     def _set_parameters(self, phi: np.ndarray, U: np.ndarray) -> None:
@@ -312,6 +326,11 @@ class TopicRegressor(RegressorMixin, _SupervisedTopicEstimator):  # type: ignore
         return tags
 
 
+def _divisor(scale: np.ndarray) -> np.ndarray:
+    """A constant target has the scale 0, and is divided by 1."""
+    return np.where(scale == 0, 1.0, scale)
+
+
 @documented
 class TopicClassifier(ClassifierMixin, _SupervisedTopicEstimator):  # type: ignore[misc]
     """Topics that predict classes (BP-sLDA with a softmax response).
@@ -321,7 +340,7 @@ class TopicClassifier(ClassifierMixin, _SupervisedTopicEstimator):  # type: igno
     {common}
     gamma : float, default=1.0
         Factor of the scores before the softmax.
-    coef_learning_rate : float, default=0.3
+    coef_learning_rate : float, default=0.5
         Learning rate of the coefficients, relative to the curvature of the loss.
     response : Response, default=None
         A response of your own in place of the softmax (see `mirrorlda.responses`); y holds class numbers.
@@ -356,6 +375,8 @@ class TopicClassifier(ClassifierMixin, _SupervisedTopicEstimator):  # type: igno
             documents, y, weights = self._inputs(X, y, sample_weight, reset=True)
             check_classification_targets(y)
             classes = np.unique(column_or_1d(y, warn=True)[weights > 0])
+            if self.warm_start and hasattr(self, "classes_") and not np.array_equal(classes, self.classes_):
+                raise ValueError(f"warm_start needs the classes of the last fit, {self.classes_.tolist()}; got {classes.tolist()}")
             self._set_classes(classes)
             self._fit(documents, self._class_numbers(y, weights), weights, len(classes))
         return self
@@ -372,7 +393,7 @@ class TopicClassifier(ClassifierMixin, _SupervisedTopicEstimator):  # type: igno
             if first:
                 self._set_classes(np.unique(y if classes is None else classes))
             elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-                raise ValueError(f"classes are {list(np.unique(classes))}, but the model has {list(self.classes_)}")
+                raise ValueError(f"classes are {np.unique(classes).tolist()}, but the model has {self.classes_.tolist()}")
             self._partial_fit(documents, self._class_numbers(y, weights), weights, len(self.classes_))
         return self
 
@@ -398,7 +419,7 @@ class TopicClassifier(ClassifierMixin, _SupervisedTopicEstimator):  # type: igno
 
     def _set_classes(self, classes: np.ndarray) -> None:
         if len(classes) < 2:
-            raise ValueError(f"y must have at least two classes, got one class: {list(classes)}")
+            raise ValueError(f"y must have at least two classes, got one class: {classes.tolist()}")
         self.classes_ = classes
 
     def _class_numbers(self, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -406,7 +427,8 @@ class TopicClassifier(ClassifierMixin, _SupervisedTopicEstimator):  # type: igno
         numbers = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
         unknown = np.flatnonzero((self.classes_[numbers] != y) & (weights > 0))
         if len(unknown):
-            raise ValueError(f"y[{unknown[0]}] is {y[unknown[0]]!r}, which is not one of the classes {list(self.classes_)}")
+            label = y[unknown[:1]].tolist()[0]
+            raise ValueError(f"y[{unknown[0]}] is {label!r}, which is not one of the classes {self.classes_.tolist()}")
         return numbers
 
     def _response(self) -> Response:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from mirrorlda import learning
 from mirrorlda.corpus import Documents, as_documents
-from mirrorlda.inference import Layers, check_layers, check_phi, forward, new_engine
+from mirrorlda.inference import Layers, check_layers, check_phi, check_whole, forward, new_engine
 from mirrorlda.progress import reporter
 from mirrorlda.responses import Response
 from mirrorlda.training import Examples, Schedule, chunks, initial_phi, step, train
@@ -70,11 +70,6 @@ def _accepted(X: Any) -> dict[str, Any]:
     dtypes: Any = getattr(X, "dtypes", getattr(X, "dtype", None))
     integers = all(getattr(dtype, "kind", "f") in "iub" for dtype in np.atleast_1d(dtypes))
     return {"accept_sparse": "csr", "dtype": np.float32 if integers else [np.float64, np.float32]}
-
-
-def check_whole(name: str, value: Any) -> None:
-    if not (isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1):
-        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
 
 
 @contextmanager
@@ -276,10 +271,10 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         schedule = self._schedule(examples.documents.n_docs, n_outputs)
         n_threads = effective_n_jobs(self.n_jobs)
         if hasattr(self, "_state"):
-            state, total_weight = learning.copy(self._state), self._total_weight
+            state = learning.copy(self._state)
         else:
             state = self._start(examples, n_outputs, self._generator(), go_on=hasattr(self, "components_"))
-            total_weight = 0.0
+        total_weight = getattr(self, "_total_weight", 0.0)
         layers, engine = self._layers(state.phi), new_engine(state.phi.dtype)
         size, n_docs = schedule.batch_size(0), examples.documents.n_docs
         losses = np.empty(n_docs)

@@ -154,6 +154,12 @@ def check_phi(phi: Any) -> np.ndarray:
     return floored
 
 
+def check_whole(name: str, value: Any) -> None:
+    """A whole number of at least 1."""
+    if not (isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1):
+        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+
+
 def check_same_words(phi: np.ndarray, documents: Documents) -> None:
     if documents.n_words != len(phi):
         raise ValueError(f"X has {documents.n_words} words, but phi has {len(phi)}")
@@ -167,8 +173,7 @@ def check_layers(alpha: Any, n_layers: int, step_size: Any, phi: np.ndarray, n_d
         raise ValueError(f"alpha must be a number or have shape ({n_topics},), got shape {alpha.shape}")
     if not (np.isfinite(alpha).all() and (alpha > 0).all()):
         raise ValueError(f"alpha must be positive and finite, got {alpha}")
-    if n_layers < 1:
-        raise ValueError(f"n_layers must be at least 1, got {n_layers}")
+    check_whole("n_layers", n_layers)
     if isinstance(step_size, str):
         if step_size not in _RULES:
             raise ValueError(f"step_size must be 'l1', 'kl', a number or an array, got {step_size!r}")
@@ -178,7 +183,7 @@ def check_layers(alpha: Any, n_layers: int, step_size: Any, phi: np.ndarray, n_d
             raise ValueError(f"step_size must have shape ({n_docs}, {n_layers}), got {step_size.shape}")
         if not (np.isfinite(step_size).all() and (step_size >= 0).all()):
             raise ValueError("step_size must be non-negative and finite")
-    return Layers(np.ascontiguousarray(np.broadcast_to(alpha, n_topics), phi.dtype), n_layers, step_size)
+    return Layers(np.ascontiguousarray(np.broadcast_to(alpha, n_topics), phi.dtype), int(n_layers), step_size)
 
 
 def n_threads_of(n_jobs: int | None) -> int:

@@ -111,7 +111,9 @@ def learn(state: State, gradients: Gradients, weight: float, rates: Rates, n_thr
     rate = np.divide(rates.phi, spread, out=np.zeros_like(spread), where=spread > 0)
     c = np.minimum(rate * rates.prior, 1 / n_words)
     dtype = state.phi.dtype
-    before, after = _core.mirror_rows(state.phi, gradients.rows, gradients.grad_phi, (rate / weight).astype(dtype), n_threads)
+    # A rate beyond the range of float32 belongs to gradients so small that the clip decides alone.
+    rate_of_sum = np.minimum(rate / weight, np.finfo(dtype).max).astype(dtype)
+    before, after = _core.mirror_rows(state.phi, gradients.rows, gradients.grad_phi, rate_of_sum, n_threads)
     _remember(state, 1 + (after - before) + n_words * c, c, rates.average)
 
     state.U -= (rates.U * grad_U).astype(dtype)

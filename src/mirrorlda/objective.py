@@ -129,7 +129,9 @@ def gradients(
     dtype = phi.dtype
     theta = forward(engine, phi, documents, batch, layers, keep=True, n_threads=n_threads)
     scores = _core.scores(theta, U, n_threads)
-    losses, grad_scores = response.loss(scores, y)
+    # What overflows here is found, and told, by the learning step.
+    with np.errstate(over="ignore", invalid="ignore"):
+        losses, grad_scores = response.loss(scores, y)
     losses = losses.astype(np.float64)
     word_weights = None
     if response.word_weight:

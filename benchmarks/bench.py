@@ -131,7 +131,7 @@ def epoch(state: learning.State, examples: training.Examples, n_threads: int) ->
         n_epochs=1,
         batch_sizes=(BATCH_SIZE, BATCH_SIZE),
         learning_rate=0.02,
-        coef_learning_rate=0.3,
+        coef_learning_rate=0.5,
         decay="linear",
         average_from=0.5,
         beta=1.0001,

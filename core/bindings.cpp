@@ -51,14 +51,15 @@ void check_range(const I* values, size_t n, int64_t limit, const char* what) {
   require(holds, what);
 }
 
-void check_batch(const Array<const int64_t, 1>& indptr, const Array<const int32_t, 1>& indices, const Array<const int64_t, 1>& documents,
-                 int64_t n_words) {
+void check_documents(const Array<const int64_t, 1>& indptr, const Array<const int32_t, 1>& indices,
+                     const Array<const int64_t, 1>& documents) {
   check_range(documents.data(), documents.shape(0), int64_t(indptr.shape(0)) - 1, "a document number is out of range");
+  bool ascending = true;
   for (size_t d = 0; d < documents.shape(0); ++d) {
     const int64_t begin = indptr(documents(d)), end = indptr(documents(d) + 1);
-    require(begin >= 0 && begin <= end && size_t(end) <= indices.shape(0), "indptr is not ascending");
-    check_range(indices.data() + begin, end - begin, n_words, "a word is out of range");
+    ascending &= begin >= 0 && begin <= end && size_t(end) <= indices.shape(0);
   }
+  require(ascending, "indptr is not ascending");
 }
 
 template <class T>
@@ -71,7 +72,10 @@ struct BoundEngine {
   Numpy<T> forward(Array<const T, 2> phi, Array<const int64_t, 1> indptr, Array<const int32_t, 1> indices, Array<const T, 1> counts,
                    Array<const int64_t, 1> documents, Array<const T, 1> alpha, int n_layers, int rule,
                    std::optional<Array<const double, 2>> steps, bool keep, int n_threads) {
-    check_batch(indptr, indices, documents, int64_t(phi.shape(0)));
+    check_documents(indptr, indices, documents);
+    for (size_t d = 0; d < documents.shape(0); ++d)
+      check_range(indices.data() + indptr(documents(d)), indptr(documents(d) + 1) - indptr(documents(d)), int64_t(phi.shape(0)),
+                  "a word is out of range");
     require(indices.shape(0) == counts.shape(0), "indices and counts differ in length");
     const size_t n_docs = documents.shape(0), n_topics = phi.shape(1);
     require(alpha.shape(0) == n_topics && n_topics > 0 && n_layers >= 0 && n_threads > 0, "alpha, n_topics, n_layers or n_threads");
@@ -241,18 +245,20 @@ NB_MODULE(_core, m) {
   m.def("instruction_sets", &instruction_sets);
   m.def(
       "distinct_words",
-      [](Array<const int64_t, 1> indptr, Array<const int32_t, 1> indices, Array<const int64_t, 1> documents, int64_t n_words) {
-        check_batch(indptr, indices, documents, n_words);
+      [](Array<const int64_t, 1> indptr, Array<const int32_t, 1> indices, Array<const int64_t, 1> documents, int64_t n_words,
+         int n_threads) {
+        check_documents(indptr, indices, documents);
+        require(n_words > 0 && n_threads > 0, "distinct_words: n_words and n_threads must be positive");
         std::vector<int32_t> words;
         {
           nb::gil_scoped_release release;
-          distinct_words(indptr.data(), indices.data(), documents.data(), int64_t(documents.shape(0)), n_words, words);
+          distinct_words(indptr.data(), indices.data(), documents.data(), int64_t(documents.shape(0)), n_words, n_threads, words);
         }
         auto out = new_array<int32_t>({words.size()});
         std::copy(words.begin(), words.end(), out.data());
         return out;
       },
-      "indptr"_a, "indices"_a, "documents"_a, "n_words"_a);
+      "indptr"_a, "indices"_a, "documents"_a, "n_words"_a, "n_threads"_a);
   bind<float>(m, "Engine32");
   bind<double>(m, "Engine64");
 }

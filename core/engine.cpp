@@ -1,6 +1,7 @@
 #include "engine.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <stdexcept>
 
@@ -10,12 +11,26 @@ namespace {
 // Few documents a task keep threads busy to the end; blocks are larger, since each has rows of its own to add up.
 constexpr int64_t kDocumentsPerTask = 8, kDocumentsPerBlock = 128, kMostBlocks = 64, kRowsPerTask = 128;
 
-void prefetch(const void* at) {
+// Asks for memory that is needed soon: documents of a shuffled batch, and what was kept of them, lie anywhere.
+template <class T>
+inline void prefetch(const T* from, int64_t n) {
 #if defined(__GNUC__)
-  __builtin_prefetch(at);
+  for (int64_t i = 0; i < n; i += 64 / int64_t(sizeof(T))) __builtin_prefetch(from + i);
 #else
-  (void)at;
+  (void)from, (void)n;
 #endif
+}
+
+// mark[word] = 1 for every word; false if one is not in [0, n_words). One byte a word: plain stores do not wait for each other, as setting
+// bits would, and threads may store the same value. The arguments stay in registers: a char store may alias whatever is in memory.
+inline bool mark_words(const int32_t* indices, int64_t n, int64_t n_words, char* mark) {
+  bool in_range = true;
+  for (int64_t i = 0; i < n; ++i) {
+    const bool known = indices[i] >= 0 && indices[i] < n_words;
+    in_range &= known;
+    std::atomic_ref<char>(mark[known ? indices[i] : 0]).store(1, std::memory_order_relaxed);
+  }
+  return in_range;
 }
 
 int64_t tasks(int64_t n, int64_t per_task) { return (n + per_task - 1) / per_task; }
@@ -23,17 +38,28 @@ int64_t tasks(int64_t n, int64_t per_task) { return (n + per_task - 1) / per_tas
 }  // namespace
 
 void distinct_words(const int64_t* indptr, const int32_t* indices, const int64_t* documents, int64_t n_docs, int64_t n_words,
-                    std::vector<int32_t>& words) {
-  // One byte a word: plain stores do not wait for each other, as setting bits would.
+                    int n_threads, std::vector<int32_t>& words) {
   std::vector<uint64_t> seen((n_words + 7) / 8);
-  char* mark = reinterpret_cast<char*>(seen.data());
-  for (int64_t d = 0; d < n_docs; ++d)
-    for (int64_t i = indptr[documents[d]]; i < indptr[documents[d] + 1]; ++i) mark[indices[i]] = 1;
-  words.clear();
+  char* const mark = reinterpret_cast<char*>(seen.data());
+  std::atomic<bool> in_range{true};
+  parallel_for(tasks(n_docs, kDocumentsPerBlock), n_threads, [&](int64_t task, int) {
+    const int64_t last = std::min(n_docs, (task + 1) * kDocumentsPerBlock);
+    for (int64_t d = task * kDocumentsPerBlock; d < last; ++d) {
+      const int64_t ahead = documents[std::min(d + 4, last - 1)], row = documents[d];
+      prefetch(indices + indptr[ahead], indptr[ahead + 1] - indptr[ahead]);
+      if (!mark_words(indices + indptr[row], indptr[row + 1] - indptr[row], n_words, mark)) in_range = false;
+    }
+  });
+  if (!in_range) throw std::invalid_argument("a word is out of range");
+  words.resize(n_words + 1);
+  int64_t n = 0;
   for (int64_t w = 0; w < int64_t(seen.size()); ++w)
     if (seen[w])
-      for (int64_t word = w * 8; word < w * 8 + 8; ++word)
-        if (mark[word]) words.push_back(int32_t(word));
+      for (int64_t word = w * 8; word < w * 8 + 8 && word < n_words; ++word) {
+        words[n] = int32_t(word);
+        n += mark[word];
+      }
+  words.resize(n);
 }
 
 template <class T>
@@ -92,6 +118,9 @@ void Engine<T>::forward(const Batch<T>& batch, const Topics<T>& topics, bool kee
       const DocumentTrace<T> trace = keep ? kept_trace(d)
                                           : DocumentTrace<T>{worker.trace.get(), worker.trace.get() + (L + 1) * padded_topics_,
                                                              worker.doubles.data(), worker.doubles.data() + L, worker.trials.data()};
+      const Document<T> next = document(std::min(d + 1, D - 1));
+      prefetch(next.indices, next.n);
+      prefetch(next.counts, next.n);
       k.forward(model, document(d), trace, worker.scratch.get());
       const T* raw = trace.raw + L * padded_topics_;
       for (int64_t j = 0; j < K; ++j) theta[d * K + j] = std::max(raw[j], T(kFloor));
@@ -105,17 +134,16 @@ void Engine<T>::find_slots(Block& block, int64_t from, int64_t to, const int32_t
   worker.seen.resize(batch_.n_words, 0);
   worker.slot.resize(batch_.n_words, -1);
   block.slots.resize(n_rows + 1);
-  for (int64_t d = from; d < to; ++d) {
-    const Document<T> doc = document(d);
-    for (int64_t i = 0; i < doc.n; ++i) worker.seen[doc.indices[i]] = 1;
-  }
+  char* const seen = worker.seen.data();
+  int32_t *const slot = worker.slot.data(), *const slots = block.slots.data();
+  for (int64_t d = from; d < to; ++d) mark_words(document(d).indices, batch_.size(d), batch_.n_words, seen);
   int32_t n_slots = 0;
   for (int64_t r = 0; r < n_rows; ++r) {
-    char& seen = worker.seen[rows[r]];
-    block.slots[n_slots] = int32_t(r);
-    worker.slot[rows[r]] = seen ? n_slots : -1;
-    n_slots += seen;
-    seen = 0;
+    const int32_t word = rows[r], is_here = seen[word];
+    slots[n_slots] = int32_t(r);
+    slot[word] = is_here ? n_slots : -1;
+    n_slots += is_here;
+    seen[word] = 0;
   }
   block.n_slots = n_slots;
 }
@@ -131,13 +159,20 @@ void Engine<T>::add_block(Block& block, int64_t from, int64_t to, const T* grad_
   worker.row.resize(std::max<size_t>(worker.row.size(), longest_));
   for (int64_t d = from; d < to; ++d) {
     const Document<T> doc = document(d);
+    const int64_t stride = padded_topics_;
+    const int32_t* const slots = worker.slot.data();
+    T** const row = worker.row.data();
     for (int64_t i = 0; i < doc.n; ++i) {
-      const int64_t slot = worker.slot[doc.indices[i]];
+      const int64_t slot = slots[doc.indices[i]];
       if (slot < 0) throw std::invalid_argument("rows must be the distinct words of the batch");
-      worker.row[i] = sums + slot * padded_topics_;
+      row[i] = sums + slot * stride;
     }
     const DocumentGradient<T> gradient{grad_theta ? grad_theta + d * topics_.n_topics : nullptr, word_weights ? word_weights[d] : T(0),
                                        worker.row.data(), grad_counts ? grad_counts + entries_[d] : nullptr};
+    // The reverse pass begins where the trace ends.
+    const int64_t next = std::min(d + 1, to - 1), L = topics_.n_layers, n_padded = padded_words_[next + 1] - padded_words_[next];
+    prefetch(kept_trace(next).raw + (L - 1) * padded_topics_, 2 * padded_topics_);
+    prefetch(kept_trace(next).r_inverse + (L - 1) * n_padded, 2 * n_padded);
     k.reverse(model, doc, kept_trace(d), gradient, worker.scratch.get());
   }
 }
@@ -197,7 +232,7 @@ void Engine<T>::add_up(int64_t n_blocks, int64_t n_rows, int n_threads) {
     for (int64_t r = task * kRowsPerTask; r < last; ++r) {
       // The sums of a word lie apart in the blocks' memory, each a miss if it is not asked for early.
       for (int64_t p = first_part_[std::min(r + 2, last)]; p < first_part_[std::min(r + 3, last)]; ++p)
-        for (int64_t j = 0; j < stride; j += 64 / int64_t(sizeof(T))) prefetch(sum_of(parts[p]) + j);
+        prefetch(sum_of(parts[p]), stride);
       std::memcpy(gradient + r * stride, tree(tree, parts + first_part_[r], parts + first_part_[r + 1], 0, span), sizeof(T) * stride);
     }
   });

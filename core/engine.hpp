@@ -127,8 +127,8 @@ class Engine {
   Buffer<T> gradient_;
 };
 
-// Distinct words of a batch, ascending.
+// Distinct words of a batch, ascending. Throws std::invalid_argument for a word that is not in [0, n_words).
 void distinct_words(const int64_t* indptr, const int32_t* indices, const int64_t* documents, int64_t n_docs, int64_t n_words,
-                    std::vector<int32_t>& words);
+                    int n_threads, std::vector<int32_t>& words);
 
 }  // namespace mirrorlda

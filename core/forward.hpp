@@ -17,12 +17,13 @@ struct State {
   T *block, *counts, *r, *sums;
   T *theta, *theta_inverse, *log_theta, *g;
   double objective;
+  bool is_near = false;  // whether the last trial changed all words' probabilities little
 };
 
 // A candidate for the next layer.
 template <class T>
 struct Trial {
-  T *weights, *raw, *theta, *log_theta, *change, *r_change, *relative;
+  T *weights, *raw, *theta, *log_theta, *change, *r_change;
   double step, distance, bregman, decrease;
   bool drops;  // some word's probability falls so far that r + r_change loses digits
 };
@@ -86,26 +87,42 @@ inline void mirror_step(const Inference<T>& model, const State<T>& state, T g_ma
   trial.distance = double(sum<T>(distance));
 }
 
-// Fills trial.bregman = D_f(theta', theta) and trial.decrease = f(theta) - f(theta').
+// One pass over the words, with the series for small t or with the logarithm.
 template <class T>
-inline void compare(const Inference<T>& model, int64_t n_padded, const T* r_inverse, const State<T>& state, Trial<T>& trial) {
+struct WordSums {
+  T widest, lowest, linear, gap;
+};
+
+template <class T, bool IsNear>
+MIRRORLDA_INLINE WordSums<T> sum_words(const T* counts, const T* r_change, const T* r_inverse, int64_t n_padded) {
   constexpr int W = kWidth<T>;
-  const T *counts = state.counts, *r_change = trial.r_change;
-  T* const relative = trial.relative;
-  Vec<T> linear{}, gap{}, widest{}, lowest{};
+  Vec<T> widest{}, lowest{}, linear{}, gap{};
   for (int64_t i = 0; i < n_padded; i += W) {
+    const Vec<T> x = load<T>(counts + i);
     const Vec<T> t = load<T>(r_change + i) * load<T>(r_inverse + i);
-    store<T>(relative + i, t);
     widest = max<T>(widest, abs<T>(t));
     lowest = min<T>(lowest, t);
-    linear += load<T>(counts + i) * t;
+    linear += x * t;
+    if constexpr (IsNear)
+      gap += x * log1p_gap_near<T>(t);
+    else
+      gap += x * log1p_gap<T>(t);
   }
-  if (largest<T>(widest) < T(kNear)) {
-    for (int64_t i = 0; i < n_padded; i += W) gap += load<T>(counts + i) * log1p_gap_near<T>(load<T>(relative + i));
-  } else {
-    for (int64_t i = 0; i < n_padded; i += W) gap += load<T>(counts + i) * log1p_gap<T>(load<T>(relative + i));
-  }
-  trial.drops = !(largest<T>(-lowest) < T(0.75));
+  return {largest<T>(widest), -largest<T>(-lowest), sum<T>(linear), sum<T>(gap)};
+}
+
+// Fills trial.bregman = D_f(theta', theta) and trial.decrease = f(theta) - f(theta'). Whether t will be small is guessed from the last trial.
+template <class T>
+inline void compare(const Inference<T>& model, int64_t n_padded, const T* r_inverse, State<T>& state, Trial<T>& trial) {
+  constexpr int W = kWidth<T>;
+  WordSums<T> words = state.is_near ? sum_words<T, true>(state.counts, trial.r_change, r_inverse, n_padded)
+                                    : sum_words<T, false>(state.counts, trial.r_change, r_inverse, n_padded);
+  const bool is_near = words.widest < T(kNear);
+  if (is_near != state.is_near)
+    words = is_near ? sum_words<T, true>(state.counts, trial.r_change, r_inverse, n_padded)
+                    : sum_words<T, false>(state.counts, trial.r_change, r_inverse, n_padded);
+  state.is_near = is_near;
+  trial.drops = !(words.lowest > T(-0.75));
   Vec<T> prior_decrease{}, prior_gap{};
   for (int k = 0; k < model.n_topics; k += W) {
     const Vec<T> weight = load<T>(model.alpha_minus_1 + k);
@@ -113,9 +130,8 @@ inline void compare(const Inference<T>& model, int64_t n_padded, const T* r_inve
     prior_decrease += weight * logs;
     prior_gap += weight * (load<T>(trial.change + k) * load<T>(state.theta_inverse + k) - logs);
   }
-  const double words = double(sum<T>(gap));
-  trial.bregman = words + double(sum<T>(prior_gap));
-  trial.decrease = double(sum<T>(linear)) - words + double(sum<T>(prior_decrease));
+  trial.bregman = double(words.gap) + double(sum<T>(prior_gap));
+  trial.decrease = double(words.linear) - double(words.gap) + double(sum<T>(prior_decrease));
 }
 
 // KL(theta', theta) = theta' . (t - ln(1 + t)) with t = -change / theta'. Far from zero, ln(1 + t) is the difference of the logarithms:
@@ -174,7 +190,7 @@ inline void multiply_pair(const Inference<T>& model, int64_t n_padded, const Sta
 
 // The step that is given: no search; zero is the identity.
 template <class T>
-inline Trial<T>* follow(const Inference<T>& model, int64_t n_padded, const T* r_inverse, const State<T>& state, T g_max, double step,
+inline Trial<T>* follow(const Inference<T>& model, int64_t n_padded, const T* r_inverse, State<T>& state, T g_max, double step,
                         Trial<T> (&trials)[2]) {
   if (step == 0) return nullptr;
   Trial<T>& trial = trials[1];
@@ -190,7 +206,7 @@ inline Trial<T>* follow(const Inference<T>& model, int64_t n_padded, const T* r_
 // those looked at, and `step` ends as the last of them. Two steps are multiplied at once, sharing the loads of the block, except for the
 // first of a layer that is `hopeful`.
 template <class T>
-inline Trial<T>* search(const Inference<T>& model, int64_t n_padded, const T* r_inverse, const State<T>& state, T g_max, bool hopeful,
+inline Trial<T>* search(const Inference<T>& model, int64_t n_padded, const T* r_inverse, State<T>& state, T g_max, bool hopeful,
                         double& step, Trial<T> (&trials)[2], int32_t& n_trials) {
   n_trials = 0;
   if (hopeful) {
@@ -298,7 +314,6 @@ struct ForwardMemory {
       trial.log_theta = scratch.take<T>(padded_topics);
       trial.change = scratch.take<T>(padded_topics);
       trial.r_change = scratch.take<T>(n_padded);
-      trial.relative = scratch.take<T>(n_padded);
     }
     state.block = scratch.take<T>(n_padded * n_topics);
   }

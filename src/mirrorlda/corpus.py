@@ -43,10 +43,9 @@ class Documents:
         entries = np.repeat(self.indptr[numbers] - indptr[:-1], sizes) + np.arange(indptr[-1])
         return Documents(indptr, self.indices[entries], self.counts[entries], self.n_words)
 
-    def words_of(self, numbers: np.ndarray) -> np.ndarray:
+    def words_of(self, numbers: np.ndarray, n_threads: int = 1) -> np.ndarray:
         """Distinct words of the documents with these numbers, ascending."""
-        words: np.ndarray = _core.distinct_words(self.indptr, self.indices, numbers, self.n_words)
-        return words
+        return _core.distinct_words(self.indptr, self.indices, numbers, self.n_words, n_threads)
 
     def totals(self) -> np.ndarray:
         """Sum of the counts of each document, in double."""

@@ -112,7 +112,7 @@ def step(
     """One step on the documents in `batch`, with gradients divided by `weight`; returns their scores and losses before it."""
     documents = examples.documents
     y, weights = examples.y[batch], examples.weights[batch]
-    rows = documents.words_of(batch)
+    rows = documents.words_of(batch, n_threads)
     learning.catch_up(state, rows, n_threads)
     result = gradients(engine, state.phi, state.U, documents, batch, y, weights, response, layers, rows=rows, n_threads=n_threads)
     learning.learn(state, result, weight, rates, n_threads)

@@ -67,39 +67,40 @@ struct BoundEngine {
   Engine<T> engine;
   // Kept alive from forward to reverse, which reads them again.
   std::vector<nb::object> inputs;
-  bool has_trace = false;
+  bool has_trace = false, has_objective = false;
 
   Numpy<T> forward(Array<const T, 2> phi, Array<const int64_t, 1> indptr, Array<const int32_t, 1> indices, Array<const T, 1> counts,
                    Array<const int64_t, 1> documents, Array<const T, 1> alpha, int n_layers, int rule,
-                   std::optional<Array<const double, 2>> steps, bool keep, int n_threads) {
+                   std::optional<Array<const double, 2>> steps, bool keep, bool objective, int n_threads) {
     check_documents(indptr, indices, documents);
     for (size_t d = 0; d < documents.shape(0); ++d)
       check_range(indices.data() + indptr(documents(d)), indptr(documents(d) + 1) - indptr(documents(d)), int64_t(phi.shape(0)),
                   "a word is out of range");
     require(indices.shape(0) == counts.shape(0), "indices and counts differ in length");
     const size_t n_docs = documents.shape(0), n_topics = phi.shape(1);
-    require(alpha.shape(0) == n_topics && n_topics > 0 && n_layers >= 0 && n_threads > 0, "alpha, n_topics, n_layers or n_threads");
+    require(alpha.shape(0) == n_topics && n_topics > 0 && n_layers >= 1 && n_threads > 0, "alpha, n_topics, n_layers or n_threads");
     require(rule >= int(StepRule::l1) && rule <= int(StepRule::given), "rule is unknown");
     require((rule == int(StepRule::given)) == steps.has_value(), "steps are for the given rule only");
     require(!steps || (steps->shape(0) == n_docs && steps->shape(1) == size_t(n_layers)), "steps must be (n_docs, n_layers)");
     Numpy<T> theta = new_array<T>({n_docs, n_topics});
-    has_trace = false;
+    has_trace = has_objective = false;
     inputs.clear();
     if (keep)
       for (nb::object o : {nb::cast(phi), nb::cast(indptr), nb::cast(indices), nb::cast(counts), nb::cast(documents)}) inputs.push_back(o);
     if (keep && steps) inputs.push_back(nb::cast(*steps));
     const Batch<T> batch{indptr.data(), indices.data(), counts.data(), documents.data(), int64_t(n_docs), int64_t(phi.shape(0))};
-    const Topics<T> topics{phi.data(), int(n_topics), alpha.data(), n_layers, StepRule(rule), steps ? steps->data() : nullptr};
+    const Topics<T> topics{phi.data(), int(n_topics), alpha.data(), n_layers, StepRule(rule), objective, steps ? steps->data() : nullptr};
     {
       nb::gil_scoped_release release;
       engine.forward(batch, topics, keep, n_threads, theta.data());
     }
     has_trace = keep;
+    has_objective = keep && objective;
     return theta;
   }
 
   nb::tuple trace() const {
-    require(has_trace, "forward(keep=True) comes first");
+    require(has_objective, "forward(keep=True, objective=True) comes first");
     const size_t D = engine.n_docs(), L = engine.n_layers(), K = engine.n_topics();
     auto thetas = new_array<T>({D, L + 1, K});
     auto steps = new_array<double>({D, L});
@@ -111,7 +112,7 @@ struct BoundEngine {
 
   // f(theta_L) of every document.
   Numpy<double> objective() const {
-    require(has_trace, "forward(keep=True) comes first");
+    require(has_objective, "forward(keep=True, objective=True) comes first");
     auto objective = new_array<double>({size_t(engine.n_docs())});
     engine.copy_objective(objective.data());
     return objective;
@@ -147,7 +148,7 @@ void bind(nb::module_& m, const char* engine_name) {
   nb::class_<Bound>(m, engine_name, "Forward and reverse passes over batches; owns their working memory.")
       .def(nb::init<>())
       .def("forward", &Bound::forward, "phi"_a, "indptr"_a, "indices"_a, "counts"_a, "documents"_a, "alpha"_a, "n_layers"_a, "rule"_a,
-           "steps"_a.none(), "keep"_a, "n_threads"_a)
+           "steps"_a.none(), "keep"_a, "objective"_a, "n_threads"_a)
       .def("trace", &Bound::trace)
       .def("objective", &Bound::objective)
       .def("reverse", &Bound::reverse, "grad_theta"_a.none(), "word_weights"_a.none(), "rows"_a, "want_counts"_a, "n_threads"_a);

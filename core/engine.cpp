@@ -28,7 +28,12 @@ inline bool mark_words(const int32_t* indices, int64_t n, int64_t n_words, char*
   for (int64_t i = 0; i < n; ++i) {
     const bool known = indices[i] >= 0 && indices[i] < n_words;
     in_range &= known;
-    std::atomic_ref<char>(mark[known ? indices[i] : 0]).store(1, std::memory_order_relaxed);
+    char* const at = mark + (known ? indices[i] : 0);
+#if defined(__GNUC__)
+    __atomic_store_n(at, char(1), __ATOMIC_RELAXED);
+#else
+    std::atomic_ref<char>(*at).store(1, std::memory_order_relaxed);
+#endif
   }
   return in_range;
 }
@@ -51,20 +56,17 @@ void distinct_words(const int64_t* indptr, const int32_t* indices, const int64_t
     }
   });
   if (!in_range) throw std::invalid_argument("a word is out of range");
-  words.resize(n_words + 1);
-  int64_t n = 0;
+  words.clear();
   for (int64_t w = 0; w < int64_t(seen.size()); ++w)
     if (seen[w])
-      for (int64_t word = w * 8; word < w * 8 + 8 && word < n_words; ++word) {
-        words[n] = int32_t(word);
-        n += mark[word];
-      }
-  words.resize(n);
+      for (int64_t word = w * 8; word < w * 8 + 8; ++word)
+        if (mark[word]) words.push_back(int32_t(word));
 }
 
 template <class T>
 Inference<T> Engine<T>::inference() const {
-  return {topics_.phi, batch_.n_words, alpha_minus_1_.data(), floor_.data(), topics_.n_topics, topics_.n_layers, topics_.rule};
+  return {topics_.phi, batch_.n_words, alpha_minus_1_.data(), floor_.data(), topics_.n_topics, topics_.n_layers, topics_.rule,
+          topics_.wants_objective};
 }
 
 template <class T>
@@ -132,20 +134,31 @@ void Engine<T>::forward(const Batch<T>& batch, const Topics<T>& topics, bool kee
 template <class T>
 void Engine<T>::find_slots(Block& block, int64_t from, int64_t to, const int32_t* rows, int64_t n_rows, Worker& worker) const {
   worker.seen.resize(batch_.n_words, 0);
-  worker.slot.resize(batch_.n_words, -1);
+  worker.slot.resize(batch_.n_words);
   block.slots.resize(n_rows + 1);
   char* const seen = worker.seen.data();
   int32_t *const slot = worker.slot.data(), *const slots = block.slots.data();
-  for (int64_t d = from; d < to; ++d) mark_words(document(d).indices, batch_.size(d), batch_.n_words, seen);
+  int64_t n_distinct = 0;
+  for (int64_t d = from; d < to; ++d) {
+    const Document<T> doc = document(d);
+    for (int64_t i = 0; i < doc.n; ++i) {
+      n_distinct += 1 - seen[doc.indices[i]];
+      seen[doc.indices[i]] = 1;
+    }
+  }
   int32_t n_slots = 0;
   for (int64_t r = 0; r < n_rows; ++r) {
     const int32_t word = rows[r], is_here = seen[word];
     slots[n_slots] = int32_t(r);
-    slot[word] = is_here ? n_slots : -1;
+    slot[word] = n_slots;
     n_slots += is_here;
     seen[word] = 0;
   }
   block.n_slots = n_slots;
+  if (n_slots != n_distinct) {
+    worker.seen.assign(batch_.n_words, 0);
+    throw std::invalid_argument("rows must be the distinct words of the batch");
+  }
 }
 
 template <class T>
@@ -162,11 +175,7 @@ void Engine<T>::add_block(Block& block, int64_t from, int64_t to, const T* grad_
     const int64_t stride = padded_topics_;
     const int32_t* const slots = worker.slot.data();
     T** const row = worker.row.data();
-    for (int64_t i = 0; i < doc.n; ++i) {
-      const int64_t slot = slots[doc.indices[i]];
-      if (slot < 0) throw std::invalid_argument("rows must be the distinct words of the batch");
-      row[i] = sums + slot * stride;
-    }
+    for (int64_t i = 0; i < doc.n; ++i) row[i] = sums + slots[doc.indices[i]] * stride;
     const DocumentGradient<T> gradient{grad_theta ? grad_theta + d * topics_.n_topics : nullptr, word_weights ? word_weights[d] : T(0),
                                        worker.row.data(), grad_counts ? grad_counts + entries_[d] : nullptr};
     // The reverse pass begins where the trace ends.

@@ -21,6 +21,7 @@ class Buffer {
   T* resize(int64_t n) {
     if (n > capacity_) {
       data_.reset();
+      capacity_ = 0;
       data_.reset(static_cast<T*>(::operator new(sizeof(T) * n, kAlignment)));
       capacity_ = n;
     }
@@ -58,6 +59,7 @@ struct Topics {
   const T* alpha;  // (n_topics,)
   int n_layers;
   StepRule rule;
+  bool wants_objective;
   const double* steps;  // (n_docs, n_layers) for StepRule::given
 };
 
@@ -98,7 +100,7 @@ class Engine {
     std::vector<double> doubles;
     std::vector<int32_t> trials;
     std::vector<char> seen;     // whether a word occurs in the block at hand
-    std::vector<int32_t> slot;  // and its row there, or -1
+    std::vector<int32_t> slot;  // and its row there
     std::vector<T*> row;
   };
 

@@ -11,20 +11,20 @@
 
 namespace mirrorlda::MIRRORLDA_ISA {
 
-// The state of one document between layers. Arrays over topics are padded with zeros, arrays over words with P = 1 and x = 0.
+// The state of one document between layers. Arrays over topics are padded with zeros, arrays over words with x = 0.
 template <class T>
 struct State {
   T *block, *counts, *r, *sums;
   T *theta, *theta_inverse, *log_theta, *g;
   double objective;
-  bool is_near = false;  // whether the last trial changed all words' probabilities little
 };
 
 // A candidate for the next layer.
 template <class T>
 struct Trial {
   T *weights, *raw, *theta, *log_theta, *change, *r_change;
-  double step, distance, bregman, decrease;
+  double step, distance;
+  double decrease;  // f(theta) - f(theta'), exact where the objective is wanted
   bool drops;  // some word's probability falls so far that r + r_change loses digits
 };
 
@@ -87,51 +87,40 @@ inline void mirror_step(const Inference<T>& model, const State<T>& state, T g_ma
   trial.distance = double(sum<T>(distance));
 }
 
-// One pass over the words, with the series for small t or with the logarithm.
+// What one cheap pass over the words tells of a trial: the range of t (0 included), x . t and x . t^2.
 template <class T>
-struct WordSums {
-  T widest, lowest, linear, gap;
+struct Survey {
+  double lowest, highest, linear, square;
 };
 
-template <class T, bool IsNear>
-MIRRORLDA_INLINE WordSums<T> sum_words(const T* counts, const T* r_change, const T* r_inverse, int64_t n_padded) {
+template <class T>
+MIRRORLDA_INLINE Survey<T> survey(const T* counts, const T* r_change, const T* r_inverse, int64_t n_padded) {
   constexpr int W = kWidth<T>;
-  Vec<T> widest{}, lowest{}, linear{}, gap{};
+  Vec<T> lowest{}, highest{}, linear{}, square{};
   for (int64_t i = 0; i < n_padded; i += W) {
-    const Vec<T> x = load<T>(counts + i);
     const Vec<T> t = load<T>(r_change + i) * load<T>(r_inverse + i);
-    widest = max<T>(widest, abs<T>(t));
+    const Vec<T> weighted = load<T>(counts + i) * t;
     lowest = min<T>(lowest, t);
-    linear += x * t;
-    if constexpr (IsNear)
-      gap += x * log1p_gap_near<T>(t);
-    else
-      gap += x * log1p_gap<T>(t);
+    highest = max<T>(highest, t);
+    linear += weighted;
+    square += weighted * t;
   }
-  return {largest<T>(widest), -largest<T>(-lowest), sum<T>(linear), sum<T>(gap)};
+  return {-double(largest<T>(-lowest)), double(largest<T>(highest)), double(sum<T>(linear)), double(sum<T>(square))};
 }
 
-// Fills trial.bregman = D_f(theta', theta) and trial.decrease = f(theta) - f(theta'). Whether t will be small is guessed from the last trial.
+// x . (t - ln(1 + t)), with the series where all t are small.
 template <class T>
-inline void compare(const Inference<T>& model, int64_t n_padded, const T* r_inverse, State<T>& state, Trial<T>& trial) {
+inline double word_gap(const T* counts, const T* r_change, const T* r_inverse, int64_t n_padded, bool is_near) {
   constexpr int W = kWidth<T>;
-  WordSums<T> words = state.is_near ? sum_words<T, true>(state.counts, trial.r_change, r_inverse, n_padded)
-                                    : sum_words<T, false>(state.counts, trial.r_change, r_inverse, n_padded);
-  const bool is_near = words.widest < T(kNear);
-  if (is_near != state.is_near)
-    words = is_near ? sum_words<T, true>(state.counts, trial.r_change, r_inverse, n_padded)
-                    : sum_words<T, false>(state.counts, trial.r_change, r_inverse, n_padded);
-  state.is_near = is_near;
-  trial.drops = !(words.lowest > T(-0.75));
-  Vec<T> prior_decrease{}, prior_gap{};
-  for (int k = 0; k < model.n_topics; k += W) {
-    const Vec<T> weight = load<T>(model.alpha_minus_1 + k);
-    const Vec<T> logs = load<T>(trial.log_theta + k) - load<T>(state.log_theta + k);
-    prior_decrease += weight * logs;
-    prior_gap += weight * (load<T>(trial.change + k) * load<T>(state.theta_inverse + k) - logs);
+  Vec<T> gap{};
+  if (is_near) {
+    for (int64_t i = 0; i < n_padded; i += W)
+      gap += load<T>(counts + i) * log1p_gap_near<T>(load<T>(r_change + i) * load<T>(r_inverse + i));
+  } else {
+    for (int64_t i = 0; i < n_padded; i += W)
+      gap += load<T>(counts + i) * log1p_gap<T>(load<T>(r_change + i) * load<T>(r_inverse + i));
   }
-  trial.bregman = double(words.gap) + double(sum<T>(prior_gap));
-  trial.decrease = double(words.linear) - double(words.gap) + double(sum<T>(prior_decrease));
+  return double(sum<T>(gap));
 }
 
 // KL(theta', theta) = theta' . (t - ln(1 + t)) with t = -change / theta'. Far from zero, ln(1 + t) is the difference of the logarithms:
@@ -149,12 +138,44 @@ inline double kl_distance(const Inference<T>& model, const State<T>& state, cons
   return double(sum<T>(total));
 }
 
+// Whether the trial is accepted; if it is, or if there is no search, fills `decrease` and `drops`.
+//
+// t^2 / (2 (1 + max t)) <= t - ln(1 + t) <= t^2 / (2 (1 + min t)) with max t >= 0 >= min t: most trials are decided by these bounds, and
+// logarithms are taken of the others, or where the objective itself is wanted.
 template <class T>
-inline bool accepted(const Inference<T>& model, const State<T>& state, const Trial<T>& trial) {
-  const double allowed =
-      model.rule == StepRule::l1 ? 0.5 * trial.distance * trial.distance : kl_distance<T>(model, state, trial);
-  const double slack = kSlack * (state.objective < 0 ? -state.objective : state.objective);
-  return trial.bregman <= allowed / trial.step + slack;
+inline bool accepted(const Inference<T>& model, int64_t n_padded, const T* r_inverse, const State<T>& state, Trial<T>& trial) {
+  constexpr int W = kWidth<T>;
+  const Survey<T> words = survey<T>(state.counts, trial.r_change, r_inverse, n_padded);
+  Vec<T> log_change{}, gap{};
+  for (int k = 0; k < model.n_topics; k += W) {
+    const Vec<T> weight = load<T>(model.alpha_minus_1 + k);
+    const Vec<T> logs = load<T>(trial.log_theta + k) - load<T>(state.log_theta + k);
+    log_change += weight * logs;
+    gap += weight * (load<T>(trial.change + k) * load<T>(state.theta_inverse + k) - logs);
+  }
+  const double prior_gap = double(sum<T>(gap)), prior_decrease = double(sum<T>(log_change));
+  const auto exact_gap = [&] {
+    const bool is_near = words.highest < kNear && words.lowest > -kNear;
+    return word_gap<T>(state.counts, trial.r_change, r_inverse, n_padded, is_near);
+  };
+  const bool searches = model.rule != StepRule::given;
+  double gap_of_words = 0.5 * words.square;
+  if (!searches) {
+    if (model.wants_objective) gap_of_words = exact_gap();
+  } else {
+    const double distance = model.rule == StepRule::l1 ? 0.5 * trial.distance * trial.distance : kl_distance<T>(model, state, trial);
+    const double slack = kSlack * (state.objective < 0 ? -state.objective : state.objective);
+    const double limit = distance / trial.step + slack - prior_gap;
+    if (!(0.5 * words.square <= limit * (1 + words.highest))) return false;
+    const bool is_clear = words.lowest > -1 && 0.5 * words.square <= limit * (1 + words.lowest);
+    if (model.wants_objective || !is_clear) {
+      gap_of_words = exact_gap();
+      if (!(gap_of_words <= limit)) return false;
+    }
+  }
+  trial.decrease = words.linear - gap_of_words + prior_decrease;
+  trial.drops = !(words.lowest > -0.75);
+  return true;
 }
 
 // weights of the smaller step of the pair and, through e^2, of the doubled step.
@@ -188,31 +209,28 @@ inline void multiply_pair(const Inference<T>& model, int64_t n_padded, const Sta
   });
 }
 
-// The step that is given: no search; zero is the identity.
+// The trial of one step alone.
 template <class T>
-inline Trial<T>* follow(const Inference<T>& model, int64_t n_padded, const T* r_inverse, State<T>& state, T g_max, double step,
-                        Trial<T> (&trials)[2]) {
-  if (step == 0) return nullptr;
+inline Trial<T>& try_step(const Inference<T>& model, int64_t n_padded, const State<T>& state, T g_max, double step, Trial<T> (&trials)[2]) {
   Trial<T>& trial = trials[1];
   trial.step = step;
   weigh<T>(model, state, g_max, trials[0], trial);
   mirror_step<T>(model, state, g_max, trial);
   multiply<T>(model, n_padded, state, trial);
-  compare<T>(model, n_padded, r_inverse, state, trial);
-  return &trial;
+  return trial;
 }
 
 // Looks for the first of step, eta step, eta^2 step ... that is accepted. Returns it, or NULL when the trials run out; `n_trials` counts
 // those looked at, and `step` ends as the last of them. Two steps are multiplied at once, sharing the loads of the block, except for the
 // first of a layer that is `hopeful`.
 template <class T>
-inline Trial<T>* search(const Inference<T>& model, int64_t n_padded, const T* r_inverse, State<T>& state, T g_max, bool hopeful,
+inline Trial<T>* search(const Inference<T>& model, int64_t n_padded, const T* r_inverse, const State<T>& state, T g_max, bool hopeful,
                         double& step, Trial<T> (&trials)[2], int32_t& n_trials) {
   n_trials = 0;
   if (hopeful) {
-    Trial<T>* trial = follow<T>(model, n_padded, r_inverse, state, g_max, step, trials);
+    Trial<T>& trial = try_step<T>(model, n_padded, state, g_max, step, trials);
     n_trials = 1;
-    if (accepted<T>(model, state, *trial)) return trial;
+    if (accepted<T>(model, n_padded, r_inverse, state, trial)) return &trial;
     step *= kEta;
   }
   while (n_trials < kMaxTrials) {
@@ -223,9 +241,8 @@ inline Trial<T>* search(const Inference<T>& model, int64_t n_padded, const T* r_
     multiply_pair<T>(model, n_padded, state, trials[0], trials[1]);
     for (Trial<T>& trial : trials) {
       ++n_trials;
-      compare<T>(model, n_padded, r_inverse, state, trial);
       step = trial.step;
-      if (accepted<T>(model, state, trial)) return &trial;
+      if (accepted<T>(model, n_padded, r_inverse, state, trial)) return &trial;
     }
     step *= kEta;
   }
@@ -337,10 +354,14 @@ inline void forward(const Inference<T>& model, const Document<T>& document, cons
     const T* r_inverse = trace.r_inverse + layer * n_padded;
     T* raw = trace.raw + (layer + 1) * padded_topics;
     const T g_max = ascent_direction<T>(model, n_padded, r_inverse, state);
-    Trial<T>* trial;
+    Trial<T>* trial = nullptr;
     if (model.rule == StepRule::given) {
+      // A step of zero is the identity.
       trace.n_trials[layer] = 1;
-      trial = follow<T>(model, n_padded, r_inverse, state, g_max, document.steps[layer], trials);
+      if (document.steps[layer] != 0) {
+        trial = &try_step<T>(model, n_padded, state, g_max, document.steps[layer], trials);
+        accepted<T>(model, n_padded, r_inverse, state, *trial);
+      }
     } else {
       step /= kEta;
       const bool hopeful = layer > 0 && trace.n_trials[layer - 1] == 1;

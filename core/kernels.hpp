@@ -27,6 +27,7 @@ struct Inference {
   int n_topics;
   int n_layers;
   StepRule rule;
+  bool wants_objective;  // exact f(theta) of every layer; otherwise only near enough for the slack of acceptance
 };
 
 template <class T>

@@ -47,9 +47,9 @@ class LongSum {
 
 // Adds up one vector a block, in the order of the blocks.
 template <class T>
-void add_in_order(const std::vector<T>& parts, int64_t width, T* total) {
-  std::fill_n(total, width, T(0));
-  for (size_t i = 0; i < parts.size(); ++i) total[i % width] += parts[i];
+void add_in_order(const std::vector<T>& parts, int64_t width, double* total) {
+  std::fill_n(total, width, 0.0);
+  for (size_t i = 0; i < parts.size(); ++i) total[i % width] += double(parts[i]);
 }
 
 // The maps of all steps at which some of `rows` were written last.
@@ -162,7 +162,9 @@ void outer(const T* grad_scores, const T* theta, int64_t n_docs, int n_topics, i
       for (int64_t c = 0; c < n_outputs; ++c)
         k.add_scaled(parts.data() + block * size + c * n_topics, grad_scores[d * n_outputs + c], theta + d * n_topics, n_topics);
   });
-  add_in_order(parts, size, out);
+  std::vector<double> total(size);
+  add_in_order(parts, size, total.data());
+  std::copy(total.begin(), total.end(), out);
 }
 
 #define MIRRORLDA_INSTANTIATE(T)                                                                                                  \

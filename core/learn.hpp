@@ -7,7 +7,7 @@ namespace mirrorlda {
 
 // What a row that was written at step s needs to be read at a later one: vectors over topics, one record a step since the last flush, with
 // M_t = M_{t-1} / C_t,  B_t = B_{t-1} + c_t / M_{t-1},  A_t = A_{t-1} + w_t M_t,  E_t = E_{t-1} + w_t M_t B_t
-// for the normalisers C_t, the prior's c_t, and w_t = 1 where step t counts for the running average (else 0).
+// for the normalisers C_t, the prior's c_t, and the weight w_t of step t in the running average.
 struct History {
   const double* records;  // (n_steps + 1, 4, n_topics): M, B, A, E
   int64_t step;           // the record to catch up with

@@ -7,7 +7,6 @@
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <system_error>
 #include <thread>
 
 #if defined(_WIN32)
@@ -54,15 +53,14 @@ class Pool {
  public:
   void invite(Job& job, int n_helpers) {
     std::lock_guard lock(mutex_);
-    job.inside = n_helpers;
-    for (int i = 0; i < n_helpers; ++i) invitations_.push_back({&job, i + 1});
     try {
+      for (int i = 0; i < n_helpers; ++i, ++job.inside) invitations_.push_back({&job, i + 1});
       while (n_threads_ - n_busy_ < int(invitations_.size()) && n_threads_ < kMostThreads) {
         std::thread([this] { serve(); }).detach();
         ++n_threads_;
       }
-    } catch (const std::system_error&) {
-      // The system gives no more threads: those that exist, and the caller, do the work.
+    } catch (const std::exception&) {
+      // No more threads or memory: those that were invited, and the caller, do the work.
     }
     wake_.notify_all();
   }

@@ -27,6 +27,7 @@ def arguments(dtype=np.float64, **changes):
         "rule": L1,
         "steps": None,
         "keep": True,
+        "objective": True,
         "n_threads": 1,
     }
     return values | changes
@@ -146,8 +147,8 @@ def test_documents_without_words(dtype, rule):
     assert (gradient.shape, grad_counts.shape) == ((0, 2), (0,))
 
 
-@pytest.mark.parametrize("n_layers", [0, 1])
-def test_few_layers(dtype, n_layers):
+def test_one_layer(dtype):
+    n_layers = 1
     engine = engine_of(dtype)
     theta = engine.forward(**arguments(dtype, n_layers=n_layers))
     assert_allclose(theta.sum(axis=1), 1, rtol=1e-6)
@@ -197,7 +198,7 @@ def test_reverse_refuses_rows_that_are_not_the_words(rows, message):
 def test_distinct_words():
     indptr, indices = np.array([0, 3, 3, 5]), np.array([70, 0, 64, 63, 0], np.int32)
     for documents, expected in (([0, 1, 2], [0, 63, 64, 70]), ([1], []), ([2], [0, 63]), ([], [])):
-        words = _core.distinct_words(indptr, indices, np.array(documents, np.int64), 71)
+        words = _core.distinct_words(indptr, indices, np.array(documents, np.int64), 71, 2)
         assert words.dtype == np.int32
         assert_array_equal(words, expected)
 
@@ -281,3 +282,13 @@ def test_reverse_refuses_rows_that_do_not_occur():
     engine.forward(**arguments(documents=np.array([0])))
     with pytest.raises(ValueError, match="rows must be the distinct words"):
         engine.reverse(None, np.ones(1), np.array([0, 1, 2], np.int32), False, 1)
+
+
+def test_a_used_engine_refuses_wrong_rows_too():
+    engine = _core.Engine64()
+    engine.forward(**arguments())
+    engine.reverse(None, np.ones(3), np.arange(4, dtype=np.int32), False, 1)
+    with pytest.raises(ValueError, match="rows must be the distinct words"):
+        engine.reverse(None, np.ones(3), np.arange(2, dtype=np.int32), False, 1)
+    gradient, _ = engine.reverse(None, np.ones(3), np.arange(4, dtype=np.int32), False, 1)
+    assert np.isfinite(gradient).all()

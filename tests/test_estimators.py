@@ -255,7 +255,7 @@ def test_bad_targets_are_refused(X, planted):
         ({"n_layers": 0}, "n_layers must be .*at least 1, got 0"),
         ({"alpha": 0.0}, "alpha must be positive"),
         ({"alpha": [1.0, 2.0]}, r"alpha must be a number or have shape \(3,\), got shape \(2,\)"),
-        ({"alpha": np.nan}, "alpha must be positive and finite"),
+        ({"alpha": np.nan}, r"alpha must be positive and at most 1e\+12"),
         ({"beta": 0.9}, "beta must be at least 1, got 0.9"),
         ({"beta": np.inf}, "beta must be at least 1"),
         ({"step_size": "newton"}, "step_size must be 'l1', 'kl'.* got 'newton'"),
@@ -594,8 +594,6 @@ def test_some_documents_are_empty(estimator, X, y):
     assert output(model, sp.csr_matrix((1, N_WORDS), dtype=np.float32)).shape[0] == 1
 
 
-
-
 @pytest.mark.parametrize("batch_size", [1, 37])
 def test_a_batch_of_empty_documents(estimator, X, y, batch_size):
     X = sp.vstack([X[:250], sp.csr_matrix((50, N_WORDS), dtype=X.dtype)]).tocsr()
@@ -781,3 +779,39 @@ def test_warm_start_needs_the_same_classes(X):
     model = TopicClassifier(3, n_epochs=2, warm_start=True, random_state=0).fit(X, numbers)
     with pytest.raises(ValueError, match=r"classes of the last fit, \[0, 1\]; got \[5, 6\]"):
         model.fit(X, numbers + 5)
+
+
+@pytest.mark.parametrize("offset", [1e7, 1e9])
+def test_targets_far_from_zero_keep_their_differences(offset):
+    data = make_topics(n_docs=600, n_words=60, n_topics=3, n_outputs=1, random_state=0)
+    near = TopicRegressor(3, random_state=0).fit(data.X, data.y)
+    far = TopicRegressor(3, random_state=0).fit(data.X.astype(np.float64), 1e6 * data.y + offset)
+    assert_allclose(far.score(data.X.astype(np.float64), 1e6 * data.y + offset), near.score(data.X, data.y), atol=0.02)
+
+
+def test_a_stream_may_begin_with_a_constant(X):
+    y = np.random.default_rng(0).standard_normal(X.shape[0])
+    model = TopicRegressor(3, random_state=0).partial_fit(X[:5], np.full(5, 2.0))
+    assert_allclose(model.predict(X[:5]), 2, atol=1)
+    for _ in range(3):
+        model.partial_fit(X, y)
+    assert np.ptp(model.predict(X)) > 0
+    assert model.noise_std_[0] > 0.1
+
+
+@pytest.mark.parametrize("alpha", [1e39, 1e308, np.inf])
+def test_an_alpha_beyond_all_bounds_is_refused(estimator, X, y, alpha):
+    with pytest.raises(ValueError, match="alpha must be positive and at most"):
+        estimator(3, alpha=alpha).fit(X, y)
+
+
+def test_parameters_that_overflow_are_refused(X):
+    y = np.random.default_rng(0).standard_normal(X.shape[0])
+    with pytest.raises(ArithmeticError, match="not finite"):
+        TopicRegressor(3, n_epochs=1, batch_size=1000, coef_learning_rate=1e39).fit(X, y)
+
+
+def test_balanced_two_valued_targets_are_equivariant(X):
+    X, y = X.astype(np.float64), np.arange(X.shape[0]) % 2.0
+    one, other = (TopicRegressor(3, n_epochs=5, random_state=0).fit(X, t) for t in (y, y / 3 + 0.1))
+    assert_allclose(other.predict(X), one.predict(X) / 3 + 0.1, rtol=1e-6)

@@ -145,9 +145,7 @@ def test_the_same_bits_for_any_number_of_threads(problem):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize(
-    "response", [SquaredError(), Softmax(gamma=2.0), Words()], ids=["squared_error", "softmax", "words"]
-)
+@pytest.mark.parametrize("response", [SquaredError(), Softmax(gamma=2.0), Words()], ids=["squared_error", "softmax", "words"])
 def test_the_same_gradient_bits_for_any_number_of_threads(make_problem, response, dtype):
     """Enough documents for many blocks, so that the order in which blocks are added shows."""
     rng = np.random.default_rng(3)

@@ -76,9 +76,9 @@ def test_one_output_is_predicted_as_well_as_the_planted_model_would(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_many_outputs_identify_topics_and_coefficients(seed):
-    """Measured: coefficients correlate by 0.999 and more, theta is off by 0.07, topics by a cosine of 0.65 to 0.77."""
-    data = make_topics(N_DOCS, 200, 4, n_outputs=8, random_state=seed)
-    model = TopicRegressor(4, coef_learning_rate=1.0, random_state=seed).fit(data.X[:N_TRAINED], data.y[:N_TRAINED])
+    """Measured: coefficients correlate by 0.999 and more."""
+    data = make_topics(N_DOCS, 200, 3, n_outputs=8, random_state=seed)
+    model = TopicRegressor(3, random_state=seed).fit(data.X[:N_TRAINED], data.y[:N_TRAINED])
     order, cosines = match(model.components_, data.components)
     assert np.corrcoef(model.coef_.ravel(), data.coef[:, order].ravel())[0, 1] > 0.99
     assert theta_error(model.transform(data.X[N_TRAINED:]), data.theta[N_TRAINED:, order]) < 0.12

@@ -112,18 +112,6 @@ def test_take_takes_documents_targets_and_weights(examples, planted):
     assert_array_equal(taken.weights, examples.weights[numbers])
 
 
-def test_with_weight_drops_the_others(examples):
-    weights = examples.weights.copy()
-    weights[[0, 7]] = 0
-    kept = Examples(examples.documents, examples.y, weights).with_weight()
-    expected = examples.take(np.delete(np.arange(len(weights)), [0, 7]))
-    for name in ("indptr", "indices", "counts"):
-        assert_array_equal(getattr(kept.documents, name), getattr(expected.documents, name))
-    assert_array_equal(kept.y, expected.y)
-    assert_array_equal(kept.weights, expected.weights)
-    assert examples.with_weight() is examples
-
-
 @pytest.mark.parametrize(("fraction", "n_held_out"), [(0.1, 23), (0.5, 115), (0.001, 1), (0.99, 228)])
 def test_split_holds_out_a_fraction_and_loses_nothing(examples, fraction, n_held_out):
     numbered = Examples(examples.documents, np.arange(230), examples.weights)

@@ -41,6 +41,7 @@ class Engine32:
         rule: int,
         steps: np.ndarray | None,
         keep: bool,
+        objective: bool,
         n_threads: int,
     ) -> np.ndarray: ...
     def trace(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]: ...

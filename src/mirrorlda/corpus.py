@@ -73,8 +73,8 @@ def as_documents(X: Any, dtype: np.dtype[Any] | type | None = None) -> Documents
     """
     if not sp.issparse(X):
         X = np.asarray(X)
-        if X.ndim != 2:
-            raise ValueError(f"X must have two dimensions (n_docs, n_words), got shape {X.shape}")
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions (n_docs, n_words), got shape {X.shape}")
     if X.dtype.kind not in "fiub":
         raise ValueError(f"X must hold numbers, got dtype {X.dtype}")
     if dtype is None:

@@ -72,7 +72,8 @@ def make_topics(
     theta = rng.dirichlet(np.full(n_topics, alpha), n_docs)
     lengths = rng.poisson(doc_length, n_docs)
     rows = [
-        rng.multinomial(length, _on_simplex(proportions @ components)) for length, proportions in zip(lengths, theta, strict=True)
+        rng.multinomial(length, _on_simplex(np.einsum("k,kv->v", proportions, components)))
+        for length, proportions in zip(lengths, theta, strict=True)
     ]
     X = sp.csr_matrix(np.array(rows).reshape(n_docs, n_words), dtype=np.float32)
     y, coef = _respond(theta, n_outputs, n_classes, gamma, rng)

@@ -8,6 +8,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
@@ -19,7 +20,6 @@ from mirrorlda.training import Examples, Schedule, evaluate
 
 # Beyond it, and closer to each other than its inverse, targets leave the range of float32.
 _LARGEST_TARGET = 1e30
-
 
 
 @documented
@@ -35,7 +35,7 @@ class TopicModel(TopicEstimator):
     components_ : ndarray of shape (n_topics, n_words)
         Topics as rows, each a distribution over words.
     topic_shares_ : ndarray of shape (n_topics,)
-        Mean topic proportions of the training documents.
+        Mean topic proportions of (at most 20,000) training documents.
     history_ : dict of lists
         Loss and score of each epoch.
 
@@ -108,7 +108,7 @@ class TopicModel(TopicEstimator):
         documents = self._documents(X)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         totals = documents.totals()
-        if not totals @ weights > 0:
+        if not (totals * weights).any():
             raise ValueError("X holds no words, so there is no likelihood of a word")
         phi = self._phi(documents.counts.dtype)
         U = np.zeros((0, phi.shape[1]), phi.dtype)
@@ -188,11 +188,12 @@ class _SupervisedTopicEstimator(TopicEstimator):
         return super()._schedule(n_docs, n_outputs)
 
     def _scores(self, X: Any) -> np.ndarray:
-        """coef_ theta, shape (n_docs, n_outputs)."""
+        """U theta, shape (n_docs, n_outputs)."""
         check_is_fitted(self)
-        theta = self._theta(self._documents(X))
-        scores: np.ndarray = _core.scores(theta, np.ascontiguousarray(self.coef_, theta.dtype), effective_n_jobs(self.n_jobs))
-        return scores
+        return self._scores_of(self._theta(self._documents(X)))
+
+    def _scores_of(self, theta: np.ndarray) -> np.ndarray:
+        return _core.scores(theta, np.ascontiguousarray(self._fitted_U(), theta.dtype), effective_n_jobs(self.n_jobs))
 
 
 @documented
@@ -216,9 +217,9 @@ class TopicRegressor(RegressorMixin, _SupervisedTopicEstimator):  # type: ignore
     coef_ : ndarray of shape (n_outputs, n_topics)
         What each topic predicts; a prediction is their mean under the topic proportions.
     noise_std_ : ndarray of shape (n_outputs,)
-        Standard deviation of the training residuals.
+        Standard deviation of the residuals of (at most 20,000) training documents.
     topic_shares_ : ndarray of shape (n_topics,)
-        Mean topic proportions of the training documents.
+        Mean topic proportions of (at most 20,000) training documents.
     history_ : dict of lists
         Loss (of standardised targets) and R2 of each epoch.
 
@@ -251,7 +252,9 @@ class TopicRegressor(RegressorMixin, _SupervisedTopicEstimator):  # type: ignore
             first = not hasattr(self, "components_")
             documents, y, weights = self._targets(X, y, sample_weight, reset=first)
             if first:
-                self._mean, self._scale = self._mean_and_scale(y, weights)
+                self._mean, scale = self._mean_and_scale(y, weights)
+                # What comes later may vary where the first part does not.
+                self._scale = _divisor(scale)
             elif y.shape[1] != len(self._mean):
                 raise ValueError(f"y has {y.shape[1]} outputs, but the model has {len(self._mean)}")
             self._partial_fit(documents, self._standardised(y, documents), weights, y.shape[1])
@@ -259,7 +262,7 @@ class TopicRegressor(RegressorMixin, _SupervisedTopicEstimator):  # type: ignore
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predicted targets; with `return_std` also their standard deviation under the model."""
-        predicted = self._response().predict(self._scores(X))
+        predicted = self._in_units_of_y(self._response().predict(self._scores(X)))
         std = np.broadcast_to(self.noise_std_.astype(predicted.dtype), predicted.shape)
         if self._one_dimensional:
             predicted, std = predicted[:, 0], std[:, 0]
@@ -278,11 +281,16 @@ class TopicRegressor(RegressorMixin, _SupervisedTopicEstimator):  # type: ignore
         standardised: np.ndarray = ((y - self._mean) / _divisor(self._scale)).astype(documents.counts.dtype)
         return standardised
 
-    def _set_spread(self, theta: np.ndarray, examples: Examples) -> None:
-        U = np.ascontiguousarray(self._fitted_U(), theta.dtype)
-        predicted = self._response().predict(_core.scores(theta, U, effective_n_jobs(self.n_jobs)))
+    def _in_units_of_y(self, predicted: np.ndarray) -> np.ndarray:
+        # In double: targets far from zero leave few digits of float32 for their differences.
+        scaled: np.ndarray = (predicted.astype(np.float64) * self._scale + self._mean).astype(predicted.dtype)
+        return scaled
+
+    def _set_spread(self, theta: np.ndarray, examples: Examples, kept: float) -> None:
+        predicted = self._response().predict(self._scores_of(theta))
         squares = (examples.y.astype(np.float64) - predicted) ** 2
-        self.noise_std_ = np.sqrt(np.average(squares, axis=0, weights=examples.weights)) * np.abs(self._scale)
+        variance = np.average(squares, axis=0, weights=examples.weights) * self._scale**2
+        self.noise_std_ = np.sqrt(variance if kept == 0 else kept * self.noise_std_**2 + (1 - kept) * variance)
 
     def _mean_and_scale(self, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Of each output; a response of the user's own has its own scale."""
@@ -293,12 +301,15 @@ class TopicRegressor(RegressorMixin, _SupervisedTopicEstimator):  # type: ignore
         # Rounding of the mean of a constant target is no spread.
         size[size <= 1e-12 * np.abs(mean)] = 0
         if (small := (size > 0) & (size < 1 / _LARGEST_TARGET)).any():
-            raise ValueError(f"targets y differ from their mean by at most {size[small][0]:g}, too little to be told apart: rescale them")
+            raise ValueError(
+                f"targets y differ from their mean by at most {size[small][0]:g}, too little to be told apart: rescale them"
+            )
         relative = (y - mean) / _divisor(size)
         scale = size * np.sqrt(np.average(relative**2, axis=0, weights=weights))
-        # The sign makes fits of y and -y mirror images of each other, the random start of U included.
-        skew = np.average(relative**3, axis=0, weights=weights)
-        return mean, np.where(skew < 0, -scale, scale)
+        # The sign, that of the first target clearly off the mean, makes fits of y and -y mirror images, the random start
+        # of U included.
+        first = np.argmax(np.abs(relative) > 0.5, axis=0)
+        return mean, np.where(relative[first, np.arange(y.shape[1])] < 0, -scale, scale)
 
     def _response(self) -> Response:
         return SquaredError(self.gamma) if self.response is None else self.response
@@ -331,6 +342,11 @@ def _divisor(scale: np.ndarray) -> np.ndarray:
     return np.where(scale == 0, 1.0, scale)
 
 
+def _has_softmax(classifier: TopicClassifier) -> bool:
+    """A response of the user's own need not have probabilities."""
+    return classifier.response is None
+
+
 @documented
 class TopicClassifier(ClassifierMixin, _SupervisedTopicEstimator):  # type: ignore[misc]
     """Topics that predict classes (BP-sLDA with a softmax response).
@@ -353,7 +369,7 @@ class TopicClassifier(ClassifierMixin, _SupervisedTopicEstimator):  # type: igno
     coef_ : ndarray of shape (n_classes, n_topics)
         How much each topic speaks for each class.
     topic_shares_ : ndarray of shape (n_topics,)
-        Mean topic proportions of the training documents.
+        Mean topic proportions of (at most 20,000) training documents.
     history_ : dict of lists
         Loss and accuracy of each epoch.
 
@@ -374,11 +390,13 @@ class TopicClassifier(ClassifierMixin, _SupervisedTopicEstimator):  # type: igno
         with unchanged_on_failure(self):
             documents, y, weights = self._inputs(X, y, sample_weight, reset=True)
             check_classification_targets(y)
-            classes = np.unique(column_or_1d(y, warn=True)[weights > 0])
+            classes = np.unique(column_or_1d(y, warn=True))
             if self.warm_start and hasattr(self, "classes_") and not np.array_equal(classes, self.classes_):
-                raise ValueError(f"warm_start needs the classes of the last fit, {self.classes_.tolist()}; got {classes.tolist()}")
+                raise ValueError(
+                    f"warm_start needs the classes of the last fit, {self.classes_.tolist()}; got {classes.tolist()}"
+                )
             self._set_classes(classes)
-            self._fit(documents, self._class_numbers(y, weights), weights, len(classes))
+            self._fit(documents, self._class_numbers(y), weights, len(classes))
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -394,19 +412,22 @@ class TopicClassifier(ClassifierMixin, _SupervisedTopicEstimator):  # type: igno
                 self._set_classes(np.unique(y if classes is None else classes))
             elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
                 raise ValueError(f"classes are {np.unique(classes).tolist()}, but the model has {self.classes_.tolist()}")
-            self._partial_fit(documents, self._class_numbers(y, weights), weights, len(self.classes_))
+            self._partial_fit(documents, self._class_numbers(y), weights, len(self.classes_))
         return self
 
+    @available_if(_has_softmax)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> np.ndarray:
         """Log odds of the second class for two classes, otherwise a score for each class."""
         scores = self.gamma * self._scores(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
+    @available_if(_has_softmax)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each class, shape (n_docs, n_classes)."""
         probabilities: np.ndarray = np.exp(self.predict_log_proba(X))
         return probabilities
 
+    @available_if(_has_softmax)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of `predict_proba`."""
         return Softmax(self.gamma).log_probabilities(self._scores(X))
@@ -422,10 +443,10 @@ class TopicClassifier(ClassifierMixin, _SupervisedTopicEstimator):  # type: igno
             raise ValueError(f"y must have at least two classes, got one class: {classes.tolist()}")
         self.classes_ = classes
 
-    def _class_numbers(self, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def _class_numbers(self, y: np.ndarray) -> np.ndarray:
         y = column_or_1d(y)
         numbers = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
-        unknown = np.flatnonzero((self.classes_[numbers] != y) & (weights > 0))
+        unknown = np.flatnonzero(self.classes_[numbers] != y)
         if len(unknown):
             label = y[unknown[:1]].tolist()[0]
             raise ValueError(f"y[{unknown[0]}] is {label!r}, which is not one of the classes {self.classes_.tolist()}")
@@ -446,7 +467,7 @@ class TopicClassifier(ClassifierMixin, _SupervisedTopicEstimator):  # type: igno
 
     def _curvature(self, n_outputs: int) -> float:
         # Of -ln softmax at equal probabilities.
-        return self.gamma**2 * (1 - 1 / n_outputs) / n_outputs
+        return self.gamma**2 * (1 - 1 / n_outputs) / n_outputs if self.response is None else 1.0
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -60,8 +61,8 @@ _COMMON_PARAMETERS = """n_topics : int, default=20
 
 def documented(cls: C) -> C:
     """Puts the common parameters into a class's docstring."""
-    assert cls.__doc__ is not None
-    cls.__doc__ = cls.__doc__.replace("{common}", _COMMON_PARAMETERS)
+    if cls.__doc__ is not None:  # python -OO has none
+        cls.__doc__ = cls.__doc__.replace("{common}", _COMMON_PARAMETERS)
     return cls
 
 
@@ -79,8 +80,7 @@ def unchanged_on_failure(estimator: BaseEstimator) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
+        estimator.__dict__ = before
         raise
 
 
@@ -137,8 +137,8 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """Second derivative of the loss with respect to a score, which the coefficients' learning rate is divided by."""
         raise NotImplementedError
 
-    def _set_spread(self, theta: np.ndarray, examples: Examples) -> None:
-        """Called after a fit with inferred training documents, for what the response's own spread needs."""
+    def _set_spread(self, theta: np.ndarray, examples: Examples, kept: float) -> None:
+        """Called with inferred training documents, for the response's own spread; `kept` is the part of the earlier one."""
 
     # Documents in, theta out.
 
@@ -154,7 +154,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return check_layers(self.alpha, self.n_layers, self.step_size, phi, 0)
 
     def _inputs(self, X: Any, y: Any, sample_weight: Any, *, reset: bool, **y_checks: Any) -> tuple[Documents, Any, np.ndarray]:
-        """Checked documents, targets and weights of a fit."""
+        """Checked documents, targets and weights of a fit; documents without weight are left out."""
         if y is None and not y_checks:
             X = validate_data(self, X, **_accepted(X), reset=reset)
         else:
@@ -162,6 +162,9 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weights.any():
             raise ValueError("sample_weight is zero for all documents")
+        if not weights.all():
+            kept = np.flatnonzero(weights)
+            X, y, weights = X[kept], y if y is None else y[kept], weights[kept]
         return as_documents(X), y, weights
 
     def _theta(self, documents: Documents) -> np.ndarray:
@@ -181,7 +184,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         check_whole("n_topics", self.n_topics)
         check_whole("n_iter_no_change", self.n_iter_no_change)
         for name in ("learning_rate", "coef_learning_rate", "average_from"):
-            if not (np.isfinite(value := getattr(self, name)) and value >= 0):
+            if not (isinstance(value := getattr(self, name), Real) and 0 <= float(value) < np.inf):
                 raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
         if not 1 <= self.beta < np.inf:
             raise ValueError(f"beta must be at least 1, got {self.beta!r}: below 1 the prior of the topics has no bound")
@@ -237,7 +240,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _fit(self, documents: Documents, y: np.ndarray, weights: np.ndarray, n_outputs: int) -> None:
         """Train on all documents with a weight; sets the fitted attributes only when training has ended."""
-        examples = Examples(documents, y, weights).with_weight()
+        examples = Examples(documents, y, weights)
         rng = self._generator()
         schedule = self._schedule(examples.documents.n_docs, n_outputs)
         state = self._start(examples, n_outputs, rng, go_on=self.warm_start and hasattr(self, "components_"))
@@ -259,7 +262,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 report=report,
             )
         self._set_parameters(phi, U)
-        self._summarise(examples)
+        self._summarise(examples, seen_weight=0.0)
         self.history_ = history
         self.__dict__.pop("_state", None)
 
@@ -267,7 +270,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """Steps on the documents in their order, with the rates for a stream of unknown length."""
         if hasattr(self, "_state"):
             documents = replace(documents, counts=documents.counts.astype(self._state.phi.dtype, copy=False))
-        examples = Examples(documents, y, weights).with_weight()
+        examples = Examples(documents, y, weights)
         schedule = self._schedule(examples.documents.n_docs, n_outputs)
         n_threads = effective_n_jobs(self.n_jobs)
         if hasattr(self, "_state"):
@@ -291,16 +294,22 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         history.setdefault("loss", []).append(float(np.average(losses, weights=examples.weights)))
         history.setdefault("score", []).append(self._response().score(scores, losses, examples.y, examples.weights))
         self._set_parameters(*learning.parameters(state, n_threads))
-        self._summarise(examples)
+        self._summarise(examples, seen_weight=getattr(self, "_total_weight", 0.0))
+        learning.rest(state)
         self._state, self._total_weight, self.history_ = state, total_weight, history
 
-    def _summarise(self, examples: Examples) -> None:
-        """What is said of the model as a whole, from (at most _SUMMARY_DOCS of) its training documents."""
+    def _summarise(self, examples: Examples, seen_weight: float) -> None:
+        """What is said of the model as a whole, from (at most _SUMMARY_DOCS of) these documents.
+
+        In a stream it is a mean with that of the documents seen before.
+        """
         n_docs = examples.documents.n_docs
         sample = examples.take(np.arange(0, n_docs, -(-n_docs // _SUMMARY_DOCS)))
         theta = self._theta(sample.documents)
-        self.topic_shares_ = np.average(theta.astype(np.float64), axis=0, weights=sample.weights)
-        self._set_spread(theta, sample)
+        kept = seen_weight / (seen_weight + float(examples.weights.sum()))
+        shares = np.average(theta.astype(np.float64), axis=0, weights=sample.weights)
+        self.topic_shares_ = shares if kept == 0 else kept * self.topic_shares_ + (1 - kept) * shares
+        self._set_spread(theta, sample, kept)
 
     @property
     def _n_features_out(self) -> int:

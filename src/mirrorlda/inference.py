@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mirrorlda import _core
-from mirrorlda.corpus import Documents, as_documents
+from mirrorlda.corpus import LARGEST_COUNT, Documents, as_documents
 
 FLOOR: float = _core.FLOOR
 
@@ -100,7 +100,7 @@ def infer(
     layers = check_layers(alpha, n_layers, step_size, phi, documents.n_docs)
     engine = new_engine(phi.dtype)
     everything = np.arange(documents.n_docs)
-    theta = forward(engine, phi, documents, everything, layers, keep=True, n_threads=n_threads_of(n_jobs))
+    theta = forward(engine, phi, documents, everything, layers, keep=True, objective=True, n_threads=n_threads_of(n_jobs))
     return Trace(theta, *engine.trace())
 
 
@@ -117,9 +117,13 @@ def forward(
     layers: Layers,
     *,
     keep: bool,
+    objective: bool = False,
     n_threads: int,
 ) -> np.ndarray:
-    """theta (n_docs, n_topics) of the documents whose numbers are in `batch`; `keep` leaves a trace in the engine."""
+    """theta (n_docs, n_topics) of the documents whose numbers are in `batch`.
+
+    `keep` leaves a trace in the engine, with `objective` also the exact objective of every layer, which takes more time.
+    """
     rule, steps = layers.steps(len(batch))
     theta: np.ndarray = engine.forward(
         phi,
@@ -132,6 +136,7 @@ def forward(
         rule,
         steps,
         keep,
+        objective,
         n_threads,
     )
     return theta
@@ -171,8 +176,8 @@ def check_layers(alpha: Any, n_layers: int, step_size: Any, phi: np.ndarray, n_d
     alpha = np.asarray(alpha, np.float64)
     if alpha.shape not in ((), (n_topics,)):
         raise ValueError(f"alpha must be a number or have shape ({n_topics},), got shape {alpha.shape}")
-    if not (np.isfinite(alpha).all() and (alpha > 0).all()):
-        raise ValueError(f"alpha must be positive and finite, got {alpha}")
+    if not ((alpha > 0).all() and (alpha <= LARGEST_COUNT).all()):
+        raise ValueError(f"alpha must be positive and at most {LARGEST_COUNT:g}, got {alpha}")
     check_whole("n_layers", n_layers)
     if isinstance(step_size, str):
         if step_size not in _RULES:

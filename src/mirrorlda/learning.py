@@ -8,8 +8,8 @@ serves dense and lazily updated rows alike.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from copy import deepcopy
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -83,8 +83,16 @@ def begin(phi: np.ndarray, U: np.ndarray) -> State:
 
 def copy(state: State) -> State:
     """A copy that shares nothing with `state`."""
-    arrays: dict[str, Any] = {name: value.copy() for name, value in vars(state).items() if isinstance(value, np.ndarray)}
-    return replace(state, **arrays)
+    fresh = deepcopy(state)
+    fresh.history = np.zeros((_HISTORY + 1, *state.history.shape[1:]))
+    fresh.history[: len(state.history)] = state.history
+    return fresh
+
+
+def rest(state: State) -> None:
+    """Give back the memory that only further steps need; `copy` makes room for them again."""
+    flush(state, 1)
+    state.history = state.history[:1].copy()
 
 
 def catch_up(state: State, rows: np.ndarray, n_threads: int) -> None:
@@ -114,20 +122,21 @@ def learn(state: State, gradients: Gradients, weight: float, rates: Rates, n_thr
     # A rate beyond the range of float32 belongs to gradients so small that the clip decides alone.
     rate_of_sum = np.minimum(rate / weight, np.finfo(dtype).max).astype(dtype)
     before, after = _core.mirror_rows(state.phi, gradients.rows, gradients.grad_phi, rate_of_sum, n_threads)
-    _remember(state, 1 + (after - before) + n_words * c, c, rates.average)
+    _remember(state, 1 + (after - before) + n_words * c, c, rates.average, n_threads)
 
-    state.U -= (rates.U * grad_U).astype(dtype)
-    state.average_U += rates.average * state.U
+    with np.errstate(over="ignore", invalid="ignore"):
+        state.U -= (rates.U * grad_U).astype(dtype)
+        state.average_U += rates.average * state.U
     state.average_weight += rates.average
 
 
-def _remember(state: State, normaliser: np.ndarray, c: np.ndarray, weight: float) -> None:
+def _remember(state: State, normaliser: np.ndarray, c: np.ndarray, weight: float, n_threads: int) -> None:
     M, B, A, E = state.history[state.n_records]
     new_M, new_B = M / normaliser, B + c / M
     state.n_records += 1
     state.history[state.n_records] = new_M, new_B, A + weight * new_M, E + weight * new_M * new_B
     if state.n_records == _HISTORY or new_M.max() > _DRIFT or new_M.min() < 1 / _DRIFT:
-        flush(state, 1)
+        flush(state, n_threads)
 
 
 def flush(state: State, n_threads: int) -> None:
@@ -141,7 +150,10 @@ def flush(state: State, n_threads: int) -> None:
 def parameters(state: State, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
     """Phi and U for use: the running averages once they have begun, otherwise the latest. Copies."""
     flush(state, n_threads)
-    if state.average_phi is None:
-        return state.phi.copy(), state.U.copy()
-    phi = state.average_phi / state.average_phi.sum(axis=0, dtype=np.float64).astype(state.phi.dtype)
-    return phi, (state.average_U / state.average_weight).astype(state.U.dtype)
+    phi, U = state.phi.copy(), state.U.copy()
+    if state.average_phi is not None:
+        phi = state.average_phi / state.average_phi.sum(axis=0, dtype=np.float64).astype(phi.dtype)
+        U = (state.average_U / state.average_weight).astype(U.dtype)
+    if not (np.isfinite(phi).all() and np.isfinite(U).all()):
+        raise DivergedError(f"the parameters are not finite after {state.n_steps} steps: lower the learning rates")
+    return phi, U

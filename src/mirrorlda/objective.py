@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -88,6 +88,10 @@ def value_and_grad(
     for name, array in (("y", y), ("sample_weight", weights)):
         if len(array) != documents.n_docs:
             raise ValueError(f"{name} has {len(array)} entries, but X has {documents.n_docs} documents")
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ValueError("sample_weight must be non-negative and finite")
+    if not np.isfinite(y).all() or (y.dtype.kind == "i" and (y < 0).any()):
+        raise ValueError("y must be finite, and class numbers must not be negative")
     engine = new_engine(phi.dtype)
     everything = np.arange(documents.n_docs)
     result = gradients(
@@ -104,7 +108,7 @@ def value_and_grad(
         want_counts=True,
         n_threads=n_threads_of(n_jobs),
     )
-    return Gradients(**{**vars(result), "grad_phi": result.grad_phi.copy()})
+    return replace(result, grad_phi=result.grad_phi.copy())
 
 
 def gradients(
@@ -127,21 +131,26 @@ def gradients(
     `grad_phi` is a view into the engine.
     """
     dtype = phi.dtype
-    theta = forward(engine, phi, documents, batch, layers, keep=True, n_threads=n_threads)
+    has_words = bool(response.word_weight)
+    theta = forward(engine, phi, documents, batch, layers, keep=True, objective=has_words, n_threads=n_threads)
     scores = _core.scores(theta, U, n_threads)
     # What overflows here is found, and told, by the learning step.
     with np.errstate(over="ignore", invalid="ignore"):
         losses, grad_scores = response.loss(scores, y)
+    if grad_scores.shape != scores.shape:
+        raise ValueError(
+            f"the gradient of the scores has shape {grad_scores.shape}, expected {scores.shape}: check the shape of y"
+        )
     losses = losses.astype(np.float64)
     word_weights = None
-    if response.word_weight:
+    if has_words:
         losses += response.word_weight * word_losses(engine, theta, layers)
         word_weights = (response.word_weight * weights).astype(dtype)
     grad_scores = np.ascontiguousarray(grad_scores * weights[:, None], dtype)
     grad_theta = _core.back_scores(grad_scores, U, n_threads) if len(U) else None
     grad_phi, grad_counts = engine.reverse(grad_theta, word_weights, rows, want_counts, n_threads)
     grad_U = _core.outer(grad_scores, theta, n_threads)
-    return Gradients(float(losses @ weights), rows, grad_phi, grad_U, grad_counts, scores, losses)
+    return Gradients(float((losses * weights).sum()), rows, grad_phi, grad_U, grad_counts, scores, losses)
 
 
 def word_losses(engine: _core.Engine32 | _core.Engine64, theta: np.ndarray, layers: Layers) -> np.ndarray:

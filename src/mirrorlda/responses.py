@@ -113,7 +113,8 @@ class Softmax:
         return -log_p[np.arange(len(y)), y], self.gamma * gradient
 
     def predict(self, scores: np.ndarray) -> np.ndarray:
-        return scores.argmax(axis=1)
+        numbers: np.ndarray = scores.argmax(axis=1)
+        return numbers
 
     def score(self, scores: np.ndarray, losses: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
         """Accuracy."""
@@ -141,4 +142,4 @@ class Words:
 
     def score(self, scores: np.ndarray, losses: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
         """Mean log-likelihood of a word."""
-        return float(-(weights @ losses) / max(weights @ y, np.finfo(np.float64).tiny))
+        return float(-(weights * losses).sum() / max((weights * y).sum(), np.finfo(np.float64).tiny))

@@ -25,10 +25,6 @@ class Examples:
     def take(self, numbers: np.ndarray) -> Examples:
         return Examples(self.documents.take(numbers), self.y[numbers], self.weights[numbers])
 
-    def with_weight(self) -> Examples:
-        """Those whose weight is not zero."""
-        return self if self.weights.all() else self.take(np.flatnonzero(self.weights))
-
     def split(self, fraction: float, rng: np.random.Generator) -> tuple[Examples, Examples]:
         """A random fraction is held out: the others, and those."""
         n_docs = self.documents.n_docs
@@ -194,12 +190,13 @@ def evaluate(
 ) -> tuple[float, float]:
     """Mean loss and score."""
     engine = new_engine(phi.dtype)
+    has_words = bool(response.word_weight)
     scores, losses = [], []
     for batch in chunks(examples.documents.n_docs):
-        theta = forward(engine, phi, examples.documents, batch, layers, keep=bool(response.word_weight), n_threads=n_threads)
+        theta = forward(engine, phi, examples.documents, batch, layers, keep=has_words, objective=has_words, n_threads=n_threads)
         scores.append(_core.scores(theta, U, n_threads))
         loss = response.loss(scores[-1], examples.y[batch])[0].astype(np.float64)
-        if response.word_weight:
+        if has_words:
             loss += response.word_weight * word_losses(engine, theta, layers)
         losses.append(loss)
     all_losses = np.concatenate(losses)

@@ -150,7 +150,7 @@ void Engine<T>::find_slots(Block& block, int64_t from, int64_t to, const int32_t
   for (int64_t r = 0; r < n_rows; ++r) {
     const int32_t word = rows[r], is_here = seen[word];
     slots[n_slots] = int32_t(r);
-    slot[word] = n_slots;
+    slot[word] = is_here ? n_slots : slot[word];
     n_slots += is_here;
     seen[word] = 0;
   }

@@ -55,11 +55,13 @@ build/wheels/made: $(SOURCES) | .venv-wheel/made
 demo: .venv-demo/installed
 	.venv-demo/bin/python examples/reviews.py
 
+# A tenth of `make soak` is part of it where the compiler has the sanitizers.
 # What is tested is the built wheel. Covers: the core against the oracle, central differences and JAX; properties; estimators and scikit-learn's
-# own checks; every example in a docstring, in README.md and in docs/. On the best instruction set of the machine, without sanitizers: `make soak`
+# own checks; every example in a docstring, in README.md and in docs/. On the best instruction set of the machine: `make soak`
 # has the others.
 test: .venv-test/installed
 	.venv-test/bin/python -P -c "import mirrorlda; print('testing', mirrorlda.__file__)"
+	if [ -e "$$($(CXX) -print-file-name=libasan.so)" ]; then $(MAKE) .venv-soak/installed && $(SANITIZERS) .venv-soak/bin/pytest --quiet --capture=sys $(SANITIZED_SAMPLE); fi
 	.venv-test/bin/pytest --numprocesses 2 --doctest-modules --pyargs $(TESTS) mirrorlda
 
 lint: .venv-lint/made
@@ -91,6 +93,7 @@ wheel: .venv-wheel/made
 # detect_leaks=0: the interpreter keeps memory to its end, which the leak checker would report in every run. JAX is not part of this environment,
 # so the tests that import it stay with `make test`. --capture=sys lets the sanitizers' own words through.
 SANITIZED_TESTS := tests/test_core.py tests/test_inference.py tests/test_backprop.py tests/test_properties.py tests/test_learning.py
+SANITIZED_SAMPLE := tests/test_core.py
 SANITIZERS := LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
   ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1
 

@@ -155,7 +155,7 @@ inline bool accepted(const Inference<T>& model, int64_t n_padded, const T* r_inv
   }
   const double prior_gap = double(sum<T>(gap)), prior_decrease = double(sum<T>(log_change));
   const auto exact_gap = [&] {
-    const bool is_near = words.highest < kNear && words.lowest > -kNear;
+    const bool is_near = words.lowest > -kNear && kNear > words.highest;
     return word_gap<T>(state.counts, trial.r_change, r_inverse, n_padded, is_near);
   };
   const bool searches = model.rule != StepRule::given;

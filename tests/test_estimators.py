@@ -815,3 +815,25 @@ def test_balanced_two_valued_targets_are_equivariant(X):
     X, y = X.astype(np.float64), np.arange(X.shape[0]) % 2.0
     one, other = (TopicRegressor(3, n_epochs=5, random_state=0).fit(X, t) for t in (y, y / 3 + 0.1))
     assert_allclose(other.predict(X), one.predict(X) / 3 + 0.1, rtol=1e-6)
+
+
+class OneLoss(Poisson):
+    """Forgets that every document has a loss of its own."""
+
+    def loss(self, scores, y):
+        losses, gradient = super().loss(scores, y)
+        return losses.sum(), gradient
+
+
+@pytest.mark.parametrize(
+    ("response", "message"),
+    [
+        ("poisson", "response must be an object"),
+        (Poisson, "response must be an object"),
+        (OneLoss(), "one for each document"),
+    ],
+    ids=["name", "class", "one loss"],
+)
+def test_responses_that_cannot_work_are_refused(X, response, message):
+    with pytest.raises(ValueError, match=message):
+        TopicRegressor(3, response=response).fit(X, np.arange(X.shape[0]))

@@ -118,3 +118,13 @@ def test_every_estimator_is_described(estimator, response):
     data = make_topics(n_docs=200, n_words=40, n_topics=3, random_state=0, **response)
     model = estimator(n_topics=3, n_epochs=2, random_state=0).fit(data.X, data.y)
     assert len(describe(model).splitlines()) == 4
+
+
+def test_columns_of_a_data_frame_name_the_words():
+    model = model_with(feature_names_in_=np.array(NAMES))
+    assert rows(describe(model, n_words=1, relevance=0))[1][-1] == "good"
+
+
+def test_a_model_that_is_not_fitted_is_refused():
+    with pytest.raises(ValueError, match=r"must be a fitted TopicModel.*got TopicRegressor"):
+        describe(TopicRegressor())

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mirrorlda.inference import Trace, infer
+from mirrorlda.learning import DivergedError
 from mirrorlda.objective import Gradients, value_and_grad
 
 if TYPE_CHECKING:
     from mirrorlda.estimators import TopicClassifier, TopicModel, TopicRegressor
 
 __version__ = "0.1.0"
-__all__ = ["Gradients", "TopicClassifier", "TopicModel", "TopicRegressor", "Trace", "infer", "value_and_grad"]
+__all__ = ["DivergedError", "Gradients", "TopicClassifier", "TopicModel", "TopicRegressor", "Trace", "infer", "value_and_grad"]
 
 _ESTIMATORS = {"TopicClassifier", "TopicModel", "TopicRegressor"}
 

@@ -185,6 +185,8 @@ class _SupervisedTopicEstimator(TopicEstimator):
     def _schedule(self, n_docs: int, n_outputs: int) -> Schedule:
         if not (np.isfinite(self.gamma) and self.gamma > 0):
             raise ValueError(f"gamma must be positive and finite, got {self.gamma!r}")
+        if isinstance(self.response, str | type):
+            raise ValueError(f"response must be an object like mirrorlda.responses.Response, got {self.response!r}")
         return super()._schedule(n_docs, n_outputs)
 
     def _scores(self, X: Any) -> np.ndarray:
@@ -217,7 +219,7 @@ class TopicRegressor(RegressorMixin, _SupervisedTopicEstimator):  # type: ignore
     coef_ : ndarray of shape (n_outputs, n_topics)
         What each topic predicts; a prediction is their mean under the topic proportions.
     noise_std_ : ndarray of shape (n_outputs,)
-        Standard deviation of the residuals of (at most 20,000) training documents.
+        Standard deviation of the residuals of (at most 20,000) training documents, smaller than that of new ones.
     topic_shares_ : ndarray of shape (n_topics,)
         Mean topic proportions of (at most 20,000) training documents.
     history_ : dict of lists
@@ -261,7 +263,7 @@ class TopicRegressor(RegressorMixin, _SupervisedTopicEstimator):  # type: ignore
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Predicted targets; with `return_std` also their standard deviation under the model."""
+        """Predicted targets; with `return_std` also their standard deviation, the same `noise_std_` for all documents."""
         predicted = self._in_units_of_y(self._response().predict(self._scores(X)))
         std = np.broadcast_to(self.noise_std_.astype(predicted.dtype), predicted.shape)
         if self._one_dimensional:

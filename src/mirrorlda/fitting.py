@@ -26,6 +26,7 @@ C = TypeVar("C", bound=type)
 _SUMMARY_DOCS = 20_000
 
 _COMMON_PARAMETERS = """n_topics : int, default=20
+        Number of topics; more of them than the data support stay almost empty.
     alpha : float or array of shape (n_topics,), default=1.001
         Dirichlet parameter of the topic proportions; below 1 they become sparse.
     beta : float, default=1.0001

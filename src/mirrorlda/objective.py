@@ -137,6 +137,8 @@ def gradients(
     # What overflows here is found, and told, by the learning step.
     with np.errstate(over="ignore", invalid="ignore"):
         losses, grad_scores = response.loss(scores, y)
+    if np.shape(losses) != (len(batch),):
+        raise ValueError(f"the response's losses have shape {np.shape(losses)}, expected one for each document, ({len(batch)},)")
     if grad_scores.shape != scores.shape:
         raise ValueError(
             f"the gradient of the scores has shape {grad_scores.shape}, expected {scores.shape}: check the shape of y"

@@ -73,7 +73,7 @@ def describe(model: Any, names: Any = None, *, n_words: int = 8, relevance: floa
     ----------
     model : TopicModel, TopicClassifier or TopicRegressor
     names, n_words, relevance
-        As for `relevant_words`.
+        As for `relevant_words`; names are by default those of the columns of the data frame that the model was fitted to.
 
     Returns
     -------
@@ -92,6 +92,9 @@ def describe(model: Any, names: Any = None, *, n_words: int = 8, relevance: floa
     >>> len(table.splitlines())
     4
     """
+    if not hasattr(model, "topic_shares_"):
+        raise ValueError(f"model must be a fitted TopicModel, TopicClassifier or TopicRegressor, got {type(model).__name__}")
+    names = getattr(model, "feature_names_in_", None) if names is None else names
     shares = model.topic_shares_
     words = relevant_words(model.components_, shares, names, n_words=n_words, relevance=relevance)
     n_topics = len(words)

@@ -241,7 +241,6 @@ NB_MODULE(_core, m) {
   using namespace mirrorlda;
   m.doc() = "The compiled core of mirrorlda.";
   m.attr("FLOOR") = kFloor;
-  m.attr("MAX_TRIALS") = kMaxTrials;
   m.def("instruction_set", &instruction_set);
   m.def("instruction_sets", &instruction_sets);
   m.def(

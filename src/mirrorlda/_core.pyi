@@ -3,7 +3,6 @@
 import numpy as np
 
 FLOOR: float
-MAX_TRIALS: int
 
 def instruction_set() -> str: ...
 def instruction_sets() -> list[str]: ...

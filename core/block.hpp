@@ -61,27 +61,6 @@ MIRRORLDA_INLINE void copy_counts(T* to, const T* counts, int64_t n, int64_t n_p
   for (int64_t i = n; i < n_padded; ++i) to[i] = T(0);
 }
 
-// Two products at once share every load of the panel: r_a = P a, r_b = P b.
-template <class T, int NV>
-MIRRORLDA_INLINE void product_pair_panel(const T* panel, int n_topics, const T* a, const T* b, T* r_a, T* r_b) {
-  constexpr int W = kWidth<T>;
-  Vec<T> sum_a[NV] = {}, sum_b[NV] = {};
-  for (int k = 0; k < n_topics; ++k) {
-    const Vec<T> ak = broadcast<T>(a[k]), bk = broadcast<T>(b[k]);
-    MIRRORLDA_UNROLL
-    for (int j = 0; j < NV; ++j) {
-      const Vec<T> p = load<T>(panel + (k * NV + j) * W);
-      sum_a[j] += p * ak;
-      sum_b[j] += p * bk;
-    }
-  }
-  MIRRORLDA_UNROLL
-  for (int j = 0; j < NV; ++j) {
-    store<T>(r_a + j * W, sum_a[j]);
-    store<T>(r_b + j * W, sum_b[j]);
-  }
-}
-
 // r = P a, with enough independent sums to hide the latency of a multiply-add.
 template <class T, int NV>
 MIRRORLDA_INLINE void product_panel(const T* panel, int n_topics, const T* a, Vec<T>* r) {

@@ -11,6 +11,9 @@
 
 namespace mirrorlda::MIRRORLDA_ISA {
 
+// Where t falls below it, r + r_change loses digits.
+constexpr double kDrop = -0.75;
+
 // The state of one document between layers. Arrays over topics are padded with zeros, arrays over words with x = 0.
 template <class T>
 struct State {
@@ -24,8 +27,9 @@ template <class T>
 struct Trial {
   T *weights, *raw, *theta, *log_theta, *change, *r_change;
   double step, distance;
-  double decrease;  // f(theta) - f(theta'), exact where the objective is wanted
-  bool drops;  // some word's probability falls so far that r + r_change loses digits
+  double overshoot;  // D_f, with the words' lower bound for their part, over what acceptance allows
+  double decrease;   // f(theta) - f(theta'), exact where the objective is wanted
+  bool drops;        // some t is below kDrop
 };
 
 template <class T>
@@ -87,25 +91,26 @@ inline void mirror_step(const Inference<T>& model, const State<T>& state, T g_ma
   trial.distance = double(sum<T>(distance));
 }
 
-// What one cheap pass over the words tells of a trial: the range of t (0 included), x . t and x . t^2.
+// What one cheap pass over the words tells of a trial: the range of t (0 included), x . t, and x . t^2 / (2 + 4 t / 3), a lower bound of
+// x . (t - ln(1 + t)).
 template <class T>
 struct Survey {
-  double lowest, highest, linear, square;
+  double lowest, highest, linear, gap;
 };
 
 template <class T>
 MIRRORLDA_INLINE Survey<T> survey(const T* counts, const T* r_change, const T* r_inverse, int64_t n_padded) {
   constexpr int W = kWidth<T>;
-  Vec<T> lowest{}, highest{}, linear{}, square{};
+  Vec<T> lowest{}, highest{}, linear{}, gap{};
   for (int64_t i = 0; i < n_padded; i += W) {
     const Vec<T> t = load<T>(r_change + i) * load<T>(r_inverse + i);
     const Vec<T> weighted = load<T>(counts + i) * t;
     lowest = min<T>(lowest, t);
     highest = max<T>(highest, t);
     linear += weighted;
-    square += weighted * t;
+    gap += weighted * (t / (t * T(4.0 / 3) + T(2)));
   }
-  return {-double(largest<T>(-lowest)), double(largest<T>(highest)), double(sum<T>(linear)), double(sum<T>(square))};
+  return {-double(largest<T>(-lowest)), double(largest<T>(highest)), double(sum<T>(linear)), double(sum<T>(gap))};
 }
 
 // x . (t - ln(1 + t)), with the series where all t are small.
@@ -138,10 +143,10 @@ inline double kl_distance(const Inference<T>& model, const State<T>& state, cons
   return double(sum<T>(total));
 }
 
-// Whether the trial is accepted; if it is, or if there is no search, fills `decrease` and `drops`.
+// Whether the trial is accepted; if it is, or if there is no search, fills `decrease` and `drops`, if it is not, `overshoot`.
 //
-// t^2 / (2 (1 + max t)) <= t - ln(1 + t) <= t^2 / (2 (1 + min t)) with max t >= 0 >= min t: most trials are decided by these bounds, and
-// logarithms are taken of the others, or where the objective itself is wanted.
+// 1 <= (t - ln(1 + t)) / (t^2 / (2 + 4 t / 3)) <= 4 / 3 for t >= kDrop: most trials are decided by these bounds, and logarithms are taken
+// of the others, or where the objective itself is wanted.
 template <class T>
 inline bool accepted(const Inference<T>& model, int64_t n_padded, const T* r_inverse, const State<T>& state, Trial<T>& trial) {
   constexpr int W = kWidth<T>;
@@ -158,95 +163,60 @@ inline bool accepted(const Inference<T>& model, int64_t n_padded, const T* r_inv
     const bool is_near = words.lowest > -kNear && kNear > words.highest;
     return word_gap<T>(state.counts, trial.r_change, r_inverse, n_padded, is_near);
   };
-  const bool searches = model.rule != StepRule::given;
-  double gap_of_words = 0.5 * words.square;
-  if (!searches) {
+  double gap_of_words = words.gap;
+  trial.drops = !(words.lowest > kDrop);
+  if (model.rule == StepRule::given) {
     if (model.wants_objective) gap_of_words = exact_gap();
   } else {
     const double distance = model.rule == StepRule::l1 ? 0.5 * trial.distance * trial.distance : kl_distance<T>(model, state, trial);
     const double slack = kSlack * (state.objective < 0 ? -state.objective : state.objective);
-    const double limit = distance / trial.step + slack - prior_gap;
-    if (!(0.5 * words.square <= limit * (1 + words.highest))) return false;
-    const bool is_clear = words.lowest > -1 && 0.5 * words.square <= limit * (1 + words.lowest);
+    const double allowed = distance / trial.step + slack;
+    trial.overshoot = (words.gap + prior_gap) / allowed;
+    if (!(words.gap <= allowed - prior_gap)) return false;
+    const bool is_clear = !trial.drops && words.gap * (4.0 / 3) <= allowed - prior_gap;
     if (model.wants_objective || !is_clear) {
       gap_of_words = exact_gap();
-      if (!(gap_of_words <= limit)) return false;
+      if (!(gap_of_words <= allowed - prior_gap)) return false;
     }
   }
   trial.decrease = words.linear - gap_of_words + prior_decrease;
-  trial.drops = !(words.lowest > -0.75);
   return true;
 }
 
-// weights of the smaller step of the pair and, through e^2, of the doubled step.
+// The trial of trial.step: its theta, and r_change = P change.
 template <class T>
-inline void weigh(const Inference<T>& model, const State<T>& state, T g_max, Trial<T>& large, Trial<T>& small) {
+inline void try_step(const Inference<T>& model, int64_t n_padded, const State<T>& state, T g_max, Trial<T>& trial) {
   constexpr int W = kWidth<T>;
-  const T *g = state.g, *theta = state.theta, step = T(small.step);
-  T *const to_small = small.weights, *const to_large = large.weights;
-  for (int k = 0, K = model.n_topics; k < K; k += W) {
-    const Vec<T> e = exp<T>((load<T>(g + k) - g_max) * step);
-    const Vec<T> weight = load<T>(theta + k) * e;
-    store<T>(to_small + k, weight);
-    store<T>(to_large + k, weight * e);
-  }
-}
-
-template <class T>
-inline void multiply(const Inference<T>& model, int64_t n_padded, const State<T>& state, Trial<T>& a) {
+  const T *g = state.g, *theta = state.theta, step = T(trial.step);
+  T* const weights = trial.weights;
+  for (int k = 0, K = model.n_topics; k < K; k += W) store<T>(weights + k, load<T>(theta + k) * exp<T>((load<T>(g + k) - g_max) * step));
+  mirror_step<T>(model, state, g_max, trial);
   for_panels<T>(state.block, 0, n_padded, model.n_topics, [&]<int NV>(const T* panel, int64_t word) MIRRORLDA_INLINE_LAMBDA {
     Vec<T> r[NV];
-    product_panel<T, NV>(panel, model.n_topics, a.change, r);
+    product_panel<T, NV>(panel, model.n_topics, trial.change, r);
     MIRRORLDA_UNROLL
-    for (int j = 0; j < NV; ++j) store<T>(a.r_change + word + j * kWidth<T>, r[j]);
+    for (int j = 0; j < NV; ++j) store<T>(trial.r_change + word + j * W, r[j]);
   });
 }
 
+// Looks for a step that is accepted among trial.step eta^i with i < kMaxSteps; false when there is none. After a rejected step it passes
+// over those that would fail as well if D_f fell with T^2 and D / T with T. `n_trials` counts the steps tried, and trial.step ends as the
+// last of them.
 template <class T>
-inline void multiply_pair(const Inference<T>& model, int64_t n_padded, const State<T>& state, Trial<T>& a, Trial<T>& b) {
-  for_panels<T>(state.block, 0, n_padded, model.n_topics, [&]<int NV>(const T* panel, int64_t word) MIRRORLDA_INLINE_LAMBDA {
-    product_pair_panel<T, NV>(panel, model.n_topics, a.change, b.change, a.r_change + word, b.r_change + word);
-  });
-}
-
-// The trial of one step alone.
-template <class T>
-inline Trial<T>& try_step(const Inference<T>& model, int64_t n_padded, const State<T>& state, T g_max, double step, Trial<T> (&trials)[2]) {
-  Trial<T>& trial = trials[1];
-  trial.step = step;
-  weigh<T>(model, state, g_max, trials[0], trial);
-  mirror_step<T>(model, state, g_max, trial);
-  multiply<T>(model, n_padded, state, trial);
-  return trial;
-}
-
-// Looks for the first of step, eta step, eta^2 step ... that is accepted. Returns it, or NULL when the trials run out; `n_trials` counts
-// those looked at, and `step` ends as the last of them. Two steps are multiplied at once, sharing the loads of the block, except for the
-// first of a layer that is `hopeful`.
-template <class T>
-inline Trial<T>* search(const Inference<T>& model, int64_t n_padded, const T* r_inverse, const State<T>& state, T g_max, bool hopeful,
-                        double& step, Trial<T> (&trials)[2], int32_t& n_trials) {
-  n_trials = 0;
-  if (hopeful) {
-    Trial<T>& trial = try_step<T>(model, n_padded, state, g_max, step, trials);
-    n_trials = 1;
-    if (accepted<T>(model, n_padded, r_inverse, state, trial)) return &trial;
-    step *= kEta;
+inline bool search(const Inference<T>& model, int64_t n_padded, const T* r_inverse, const State<T>& state, T g_max, Trial<T>& trial,
+                   int32_t& n_trials) {
+  int n_steps = 1;
+  for (n_trials = 1;; ++n_trials) {
+    try_step<T>(model, n_padded, state, g_max, trial);
+    if (accepted<T>(model, n_padded, r_inverse, state, trial)) return true;
+    if (n_steps == kMaxSteps) return false;
+    double overshoot = trial.overshoot;
+    do {
+      trial.step *= kEta;
+      overshoot *= kEta;
+      ++n_steps;
+    } while (overshoot > 1 && n_steps < kMaxSteps);
   }
-  while (n_trials < kMaxTrials) {
-    trials[0].step = step;
-    trials[1].step = step * kEta;
-    weigh<T>(model, state, g_max, trials[0], trials[1]);
-    for (Trial<T>& trial : trials) mirror_step<T>(model, state, g_max, trial);
-    multiply_pair<T>(model, n_padded, state, trials[0], trials[1]);
-    for (Trial<T>& trial : trials) {
-      ++n_trials;
-      step = trial.step;
-      if (accepted<T>(model, n_padded, r_inverse, state, trial)) return &trial;
-    }
-    step *= kEta;
-  }
-  return nullptr;
 }
 
 // r = P theta and 1 / r; returns -x . ln r.
@@ -313,7 +283,7 @@ inline void advance(const Inference<T>& model, int64_t n_padded, const Trial<T>&
 template <class T>
 struct ForwardMemory {
   State<T> state;
-  Trial<T> trials[2];
+  Trial<T> trial;
 
   ForwardMemory(Scratch& scratch, int64_t n, int n_topics) {
     const int64_t n_padded = round_up<T>(n), padded_topics = round_up<T>(n_topics);
@@ -324,14 +294,12 @@ struct ForwardMemory {
     state.log_theta = scratch.take<T>(padded_topics);
     state.g = scratch.take<T>(padded_topics);
     state.sums = scratch.take<T>(padded_topics * kWidth<T>);
-    for (Trial<T>& trial : trials) {
-      trial.weights = scratch.take<T>(padded_topics);
-      trial.raw = scratch.take<T>(padded_topics);
-      trial.theta = scratch.take<T>(padded_topics);
-      trial.log_theta = scratch.take<T>(padded_topics);
-      trial.change = scratch.take<T>(padded_topics);
-      trial.r_change = scratch.take<T>(n_padded);
-    }
+    trial.weights = scratch.take<T>(padded_topics);
+    trial.raw = scratch.take<T>(padded_topics);
+    trial.theta = scratch.take<T>(padded_topics);
+    trial.log_theta = scratch.take<T>(padded_topics);
+    trial.change = scratch.take<T>(padded_topics);
+    trial.r_change = scratch.take<T>(n_padded);
     state.block = scratch.take<T>(n_padded * n_topics);
   }
 };
@@ -342,34 +310,35 @@ inline void forward(const Inference<T>& model, const Document<T>& document, cons
   Scratch scratch{memory};
   ForwardMemory<T> pieces(scratch, document.n, model.n_topics);
   State<T>& state = pieces.state;
-  Trial<T>(&trials)[2] = pieces.trials;
+  Trial<T>& trial = pieces.trial;
 
   start<T>(model, document, n_padded, trace, state);
   double total = 0;
   for (int64_t i = 0; i < document.n; ++i) total += double(document.counts[i]);
   for (int k = 0; k < model.n_topics; ++k) total += double(model.alpha_minus_1[k] < 0 ? -model.alpha_minus_1[k] : model.alpha_minus_1[k]);
-  double step = total > 0 ? 1 / total : 1;
+  trial.step = total > 0 ? 1 / total : 1;
   trace.objective[0] = state.objective;
   for (int layer = 0; layer < model.n_layers; ++layer) {
     const T* r_inverse = trace.r_inverse + layer * n_padded;
     T* raw = trace.raw + (layer + 1) * padded_topics;
     const T g_max = ascent_direction<T>(model, n_padded, r_inverse, state);
-    Trial<T>* trial = nullptr;
+    bool moves;
     if (model.rule == StepRule::given) {
       // A step of zero is the identity.
       trace.n_trials[layer] = 1;
-      if (document.steps[layer] != 0) {
-        trial = &try_step<T>(model, n_padded, state, g_max, document.steps[layer], trials);
-        accepted<T>(model, n_padded, r_inverse, state, *trial);
+      trial.step = document.steps[layer];
+      moves = trial.step != 0;
+      if (moves) {
+        try_step<T>(model, n_padded, state, g_max, trial);
+        accepted<T>(model, n_padded, r_inverse, state, trial);
       }
     } else {
-      step /= kEta;
-      const bool hopeful = layer > 0 && trace.n_trials[layer - 1] == 1;
-      trial = search<T>(model, n_padded, r_inverse, state, g_max, hopeful, step, trials, trace.n_trials[layer]);
+      trial.step /= kEta;
+      moves = search<T>(model, n_padded, r_inverse, state, g_max, trial, trace.n_trials[layer]);
     }
-    if (trial) {
-      trace.steps[layer] = trial->step;
-      advance<T>(model, n_padded, *trial, raw, trace.r_inverse + (layer + 1) * n_padded, state);
+    if (moves) {
+      trace.steps[layer] = trial.step;
+      advance<T>(model, n_padded, trial, raw, trace.r_inverse + (layer + 1) * n_padded, state);
     } else {
       trace.steps[layer] = 0;
       memcpy(raw, raw - padded_topics, sizeof(T) * padded_topics);

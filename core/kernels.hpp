@@ -8,9 +8,9 @@ namespace mirrorlda {
 // theta and Phi stay at or above it; a component that was raised to it has derivative zero.
 constexpr double kFloor = 1e-12;
 constexpr double kLogFloor = -27.631021115928547;
-// Algorithm 1's eta, the bound on the trials of one layer, and the relative slack of acceptance.
+// Algorithm 1's eta, the bound on the steps of one layer, and the relative slack of acceptance.
 constexpr double kEta = 0.5;
-constexpr int kMaxTrials = 40;
+constexpr int kMaxSteps = 40;
 constexpr double kSlack = 1e-9;
 // The exponent of one learning step is clipped to +-kClip.
 constexpr double kClip = 1.0;

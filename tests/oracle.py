@@ -10,7 +10,7 @@ import numpy as np
 
 FLOOR = 1e-12
 ETA = 0.5
-MAX_TRIALS = 40
+MAX_STEPS = 40
 SLACK = 1e-9
 
 
@@ -62,6 +62,13 @@ def mirror_step(theta, g, T):
     return p / p.sum()
 
 
+def divergence(theta_new, theta, rule):
+    """Psi: half the squared 1-norm of the change, or KL(theta' || theta)."""
+    if rule == "l1":
+        return np.abs(theta_new - theta).sum() ** 2 / 2
+    return theta_new @ np.log(theta_new / theta)
+
+
 def excess(theta, T, rule, P, x, alpha):
     """By how much f(theta') exceeds f(theta) - g.(theta' - theta) + Psi(theta', theta) / T; NaN if either is NaN.
 
@@ -71,12 +78,18 @@ def excess(theta, T, rule, P, x, alpha):
     """
     f, g = objective(theta, P, x, alpha), negative_gradient(theta, P, x, alpha)
     theta_new = np.maximum(mirror_step(theta, g, T), FLOOR)
-    if rule == "l1":
-        divergence = np.abs(theta_new - theta).sum() ** 2 / 2
-    else:
-        divergence = theta_new @ np.log(theta_new / theta)
     with np.errstate(invalid="ignore"):
-        return objective(theta_new, P, x, alpha) - (f - g @ (theta_new - theta) + divergence / T)
+        return objective(theta_new, P, x, alpha) - (f - g @ (theta_new - theta) + divergence(theta_new, theta, rule) / T)
+
+
+def overshoot(theta, T, rule, P, x, alpha):
+    """The Bregman divergence of f over what acceptance allows, with t^2 / (2 + 4 t / 3) for t - ln(1 + t); may be NaN."""
+    theta_new = np.maximum(mirror_step(theta, negative_gradient(theta, P, x, alpha), T), FLOOR)
+    change = theta_new - theta
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = (P @ change) / (P @ theta)
+        gap = x @ (t * (t / (2 + 4 * t / 3))) + (alpha - 1) @ (change / theta - np.log(theta_new / theta))
+        return gap / (divergence(theta_new, theta, rule) / T + SLACK * abs(objective(theta, P, x, alpha)))
 
 
 def initial_step(x, alpha):
@@ -88,15 +101,19 @@ def initial_step(x, alpha):
 def line_search(theta, T, rule, P, x, alpha):
     """The trials of one layer, T being the last step tried in the layer before.
 
-    Returns the last step tried, the number of trials, and whether that step was accepted.
+    The steps are T_first eta^i, i < MAX_STEPS. A rejected one is followed by the first at which an overshoot that falls
+    with T would be at most 1. Returns the last step tried, the number of trials, and whether that step was accepted.
     """
     slack = SLACK * abs(objective(theta, P, x, alpha))
-    T = T / ETA
-    for n_trials in range(1, MAX_TRIALS + 1):
-        if excess(theta, T, rule, P, x, alpha) <= slack:
-            return T, n_trials, True
-        T = T * ETA
-    return T / ETA, MAX_TRIALS, False
+    T_first, i, n_trials = T / ETA, 0, 1
+    while not excess(theta, T_first * ETA**i, rule, P, x, alpha) <= slack:
+        if i == MAX_STEPS - 1:
+            return T_first * ETA**i, n_trials, False
+        over = overshoot(theta, T_first * ETA**i, rule, P, x, alpha)
+        n_halvings = np.ceil(np.log2(over)) if over > 1 else 1
+        i = int(min(i + n_halvings, MAX_STEPS - 1))
+        n_trials += 1
+    return T_first * ETA**i, n_trials, True
 
 
 def infer(P, x, alpha, n_layers, step_size):

@@ -44,11 +44,12 @@ class Trace:
     thetas : ndarray, shape (n_docs, n_layers + 1, n_topics)
         Those of every layer, from 1 / n_topics on.
     step_sizes : ndarray of float64, shape (n_docs, n_layers)
-        Zero where a layer is the identity because all trials were rejected.
+        Zero where a layer is the identity because no step was accepted.
     objective : ndarray of float64, shape (n_docs, n_layers + 1)
         Minus the log posterior, up to a constant.
     n_trials : ndarray of int32, shape (n_docs, n_layers)
-        Steps looked at in each layer.
+        Steps computed in each layer, the last of them taken; those that the line search passes over are not counted.
+        1 where the steps are given.
     """
 
     theta: np.ndarray

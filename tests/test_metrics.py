@@ -1,0 +1,242 @@
+"""Measures of topics: by hand, by their properties, and against gensim."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from gensim.corpora import Dictionary
+from gensim.models import CoherenceModel
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from mirrorlda.datasets import make_topics
+from mirrorlda.metrics import npmi_coherence, topic_diversity
+from mirrorlda.topics import relevant_words
+
+NAMES = ["cat", "dog", "sun", "the", "none", "all"]
+# cat and dog are always together, neither ever with sun; the is independent of these; none is nowhere, all is everywhere.
+X = np.array([[1, 1, 0, 0, 0, 1], [2, 1, 0, 1, 0, 9], [0, 0, 3, 0, 0, 1], [0, 0, 1, 1, 0, 2]])
+COMPONENTS = np.array([[0.3, 0.2, 0.1, 0.1, 0.1, 0.2], [0.1, 0.1, 0.4, 0.2, 0.1, 0.1]])
+
+
+def random_problem(seed, n_docs=80, n_words=40, n_topics=6, length=8):
+    """Counts with words from frequent to rare, some documents without any; ranked words of topics, all of which occur."""
+    rng = np.random.default_rng(seed)
+    X = rng.poisson(2.0 / (1 + np.arange(n_words)), (n_docs, n_words))
+    X[rng.integers(n_docs, size=5)] = 0
+    present = np.flatnonzero(X.any(axis=0) & (X == 0).any(axis=0))
+    return X, np.array([rng.choice(present, length, replace=False) for _ in range(n_topics)])
+
+
+def pair(*words, epsilon=1e-12):
+    return npmi_coherence([words], X, NAMES, n_words=2, epsilon=epsilon)[0]
+
+
+# Coherence
+
+
+@pytest.mark.parametrize("epsilon", [0, 1e-12])
+def test_words_always_together(epsilon):
+    assert pair("cat", "dog", epsilon=epsilon) == pytest.approx(1, abs=1e-11)
+
+
+def test_words_never_together():
+    assert pair("cat", "sun", epsilon=0) == -1
+    assert pair("cat", "sun") == pytest.approx(np.log(1e-12 / 0.25) / -np.log(1e-12))
+
+
+@pytest.mark.parametrize("words", [("cat", "the"), ("all", "the")])
+@pytest.mark.parametrize("epsilon", [0, 1e-12])
+def test_independent_words(words, epsilon):
+    assert pair(*words, epsilon=epsilon) == pytest.approx(0, abs=1e-11)
+
+
+@pytest.mark.parametrize("epsilon", [0, 1e-12])
+def test_words_for_which_npmi_is_not_defined(epsilon):
+    assert pair("cat", "none", epsilon=epsilon) == 0
+    assert npmi_coherence([[0, 1]], np.ones((3, 2)), n_words=2, epsilon=epsilon) == 1
+
+
+def test_a_pair_by_hand():
+    """In 2 and 3 documents of 5, in 1 together: ln((1/5) / (6/25)) / ln 5."""
+    counts = [[1, 0], [1, 2], [0, 1], [0, 4], [0, 0]]
+    assert npmi_coherence([[0, 1]], counts, n_words=2) == pytest.approx(np.log(5 / 6) / np.log(5))
+
+
+def test_a_topic_is_the_mean_of_its_pairs():
+    words = ["cat", "dog", "sun", "the"]
+    pairs = [pair(a, b) for i, a in enumerate(words) for b in words[:i]]
+    assert npmi_coherence([words], X, NAMES, n_words=4) == pytest.approx(np.mean(pairs))
+
+
+def test_a_word_occurs_where_its_count_is_above_zero():
+    """Not where a zero is stored: in 1 and 2 documents of 4, in 1 together, ln((1/4) / (2/16)) / ln 4."""
+    stored = sp.csr_array((np.array([0.0, 2, 0.5, 3, 0]), np.array([0, 1, 0, 1, 0]), np.array([0, 2, 4, 5, 5])), shape=(4, 2))
+    assert npmi_coherence([[0, 1]], stored, n_words=2) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, np.ndarray.tolist, sp.csr_array, sp.csr_matrix, sp.csc_array])
+def test_every_kind_of_matrix_is_read(kind):
+    counts, topics = random_problem(0)
+    assert_array_equal(npmi_coherence(topics, kind(counts), n_words=5), npmi_coherence(topics, counts, n_words=5))
+
+
+def test_topics_are_given_as_weights_numbers_or_names():
+    by_number = [[0, 1, 5], [2, 3, 0]]
+    expected = npmi_coherence(by_number, X, n_words=3)
+    names = np.array(NAMES, object)
+    for topics in (
+        COMPONENTS,
+        COMPONENTS.astype(np.float32),
+        np.array(by_number, np.uint16),
+        [NAMES[:2] + NAMES[5:], ["sun", "the", "cat", "dog"]],
+        names[by_number],
+        tuple(names[row] for row in by_number),
+    ):
+        assert_array_equal(npmi_coherence(topics, X, NAMES, n_words=3), expected)
+    assert_array_equal(npmi_coherence(np.array(by_number).astype(str), X, n_words=3), expected)
+
+
+def test_one_row_of_weights_may_be_integers():
+    coherence = npmi_coherence([[0.5, 0.5, 0.0], [0, 1, 2]], X[:, :3], n_words=2)
+    assert_array_equal(coherence, [pair("cat", "dog"), pair("sun", "dog")])
+
+
+def test_words_by_relevance():
+    """Those that relevant_words returns, with names and without."""
+    data = make_topics(n_docs=200, n_words=50, n_topics=3, random_state=0)
+    shares = data.theta.mean(axis=0)
+    names = [f"word {number}" for number in range(50)]
+    by_name = npmi_coherence(relevant_words(data.components, shares, names), data.X, names)
+    assert_array_equal(npmi_coherence(relevant_words(data.components, shares), data.X), by_name)
+
+
+def test_planted_topics_are_more_coherent_than_mixed_ones():
+    data = make_topics(n_docs=500, n_words=200, n_topics=5, random_state=0)
+    rng = np.random.default_rng(0)
+    mixed = rng.permuted(data.components, axis=1)
+    assert npmi_coherence(data.components, data.X).min() > npmi_coherence(mixed, data.X).max()
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_the_order_of_documents_topics_and_top_words_does_not_matter(seed):
+    counts, topics = random_problem(seed)
+    rng = np.random.default_rng(seed)
+    expected = npmi_coherence(topics, counts, n_words=8)
+    assert ((expected >= -1) & (expected <= 1 + 1e-9)).all()
+    order = rng.permutation(len(topics))
+    assert_array_equal(npmi_coherence(topics[order], rng.permutation(counts), n_words=8), expected[order])
+    assert_allclose(npmi_coherence(rng.permuted(topics, axis=1), counts, n_words=8), expected, rtol=1e-12, atol=1e-12)
+    columns = rng.permutation(counts.shape[1])
+    assert_array_equal(npmi_coherence(np.argsort(columns)[topics], counts[:, columns], n_words=8), expected)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_coherence_agrees_with_gensim(seed):
+    """Words that are rare, frequent and never together; documents without words."""
+    counts, topics = random_problem(seed)
+    texts = [[str(word) for word, count in enumerate(row) for _ in range(count)] for row in counts]
+    model = CoherenceModel(
+        topics=topics.astype(str).tolist(),
+        texts=texts,
+        dictionary=Dictionary(texts),
+        coherence="c_npmi",
+        window_size=max(map(len, texts)),
+        processes=1,
+    )
+    assert any(not (counts[:, a] & counts[:, b]).any() for a, b in topics[:, :2])
+    assert_allclose(npmi_coherence(topics, counts, n_words=8), model.get_coherence_per_topic(), rtol=1e-12, atol=1e-12)
+
+
+# Diversity
+
+
+def test_diversity_by_hand():
+    assert topic_diversity([["cat", "dog", "sun"], ["cat", "sun", "the"]], n_words=2) == 0.75
+    assert topic_diversity([["cat", "dog", "sun"], ["cat", "sun", "the"]], n_words=3) == pytest.approx(4 / 6)
+    assert topic_diversity([[1, 2], [3, 4], [5, 1]], n_words=1) == 1
+    assert topic_diversity(COMPONENTS, n_words=2) == 1
+    assert topic_diversity(COMPONENTS, n_words=3) == pytest.approx(5 / 6)
+
+
+@given(st.integers(1, 8), st.integers(1, 12), st.integers(0, 2**32 - 1))
+def test_diversity_is_between_that_of_equal_and_that_of_distinct_topics(n_topics, n_words, seed):
+    rng = np.random.default_rng(seed)
+    topics = np.array([rng.choice(20, n_words, replace=False) for _ in range(n_topics)])
+    diversity = topic_diversity(topics, n_words=n_words)
+    assert 1 / n_topics <= diversity <= 1
+    assert topic_diversity(rng.permuted(rng.permutation(topics), axis=1), n_words=n_words) == diversity
+    assert topic_diversity(topics[[0] * n_topics], n_words=n_words) == pytest.approx(1 / n_topics)
+    assert topic_diversity(topics + 20 * np.arange(n_topics)[:, None], n_words=n_words) == 1
+
+
+def test_the_defaults_are_those_of_the_literature():
+    """10 words for coherence, 25 for diversity."""
+    components = np.eye(2, 60)[:, ::-1] + np.linspace(1, 0, 60)
+    assert_array_equal(topic_diversity(components), topic_diversity(components, n_words=25))
+    counts = np.random.default_rng(0).poisson(0.5, (30, 60))
+    assert_array_equal(npmi_coherence(components, counts), npmi_coherence(components, counts, n_words=10))
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("topics", "options", "message"),
+    [
+        ([[0, 1], [6, 2]], {}, "topic 1 has the word 6, but the words of X are numbered 0 to 5"),
+        ([[0, 1], [2, -1]], {}, "topic 1 has the word -1"),
+        ([["cat", "dog"], ["sun", "moon"]], {"names": NAMES}, "topic 1 has the word 'moon', which is not among the names"),
+        ([["cat", "dog"]], {}, "topic 0 has the word 'cat', which is not among the names"),
+        ([["cat", "dog"]], {"names": NAMES[:2]}, "names has 2 entries, but X has 6 words"),
+        ([["cat", "dog"]], {"names": ["cat", "dog", *NAMES[:4]]}, "names must differ, got 'cat' for words 0 and 2"),
+        (COMPONENTS[:, :4], {}, "topic 0 has weights for 4 words, expected 6"),
+        (COMPONENTS, {"n_words": 7}, "topic 0 has 6 words, fewer than n_words, which is 7"),
+        ([[0, 1, 2], [0, 1]], {"n_words": 3}, "topic 1 has 2 words, fewer than n_words, which is 3"),
+        ([[0, 1], [2]], {}, "topic 1 has 1 words, fewer than n_words, which is 2"),
+        ([[0], [2]], {"n_words": 1}, "n_words must be at least 2.*got 1"),
+        ([[0, 1]], {"epsilon": -1e-9}, "epsilon must be at least 0 and below 1, got -1e-09"),
+        ([[0, 1]], {"epsilon": np.nan}, "epsilon must be at least 0 and below 1, got nan"),
+    ],
+)
+def test_errors_of_coherence_name_what_is_wrong(topics, options, message):
+    with pytest.raises(ValueError, match=message):
+        npmi_coherence(topics, X, **({"n_words": 2} | options))
+
+
+@pytest.mark.parametrize(
+    ("topics", "message"),
+    [
+        ([], "topics must have at least one topic"),
+        ([0, 1], "topic 0 must be a sequence of weights or of words, got 0"),
+        (["cat dog", "sun the"], "topic 0 must be a sequence of weights or of words, got 'cat dog'"),
+        (COMPONENTS[0], "topic 0 must be a sequence"),
+        ([[True, False]], "topics must hold weights.*got bool"),
+        ([[0, 1], ["cat", "dog"]], "topics must hold weights.*got <U3, int64"),
+        ([["cat", "dog", "sun"], ["sun", "sun", "cat"]], "topic 1 has the word sun more than once among its first 2"),
+        ([[0.5, 0.5], [0.3, 0.3, 0.4]], "topic 1 has weights for 3 words, expected 2"),
+        ([[0.5, 0.5], [0.3, np.nan]], "topic 1 has the weight nan for word 1"),
+    ],
+)
+def test_errors_of_topics_name_what_is_wrong(topics, message):
+    with pytest.raises(ValueError, match=message):
+        topic_diversity(topics, n_words=2)
+
+
+def test_diversity_needs_a_word():
+    with pytest.raises(ValueError, match="n_words must be at least 1, got 0"):
+        topic_diversity(COMPONENTS, n_words=0)
+
+
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        (np.zeros((0, 6)), r"X must have a count above zero, got none in shape \(0, 6\)"),
+        (np.zeros((3, 6)), r"X must have a count above zero, got none in shape \(3, 6\)"),
+        (X[0], r"X must have two dimensions \(n_docs, n_words\), got shape \(6,\)"),
+        (-X, r"X\[0, 0\] is -1"),
+    ],
+)
+def test_errors_of_the_counts_name_what_is_wrong(counts, message):
+    with pytest.raises(ValueError, match=message):
+        npmi_coherence([[0, 1]], counts, n_words=2)

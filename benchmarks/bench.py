@@ -23,12 +23,14 @@ from unittest import mock
 
 import numpy as np
 import scipy.sparse as sp
+import tomotopy
 from sklearn.decomposition import LatentDirichletAllocation
 from threadpoolctl import threadpool_limits
 
 from mirrorlda import TopicRegressor, _core, inference, learning, training
 from mirrorlda.corpus import as_documents
 from mirrorlda.responses import SquaredError
+from mirrorlda.start import start as starting_point
 
 N_DOCS, N_WORDS, N_PLANTED = 20_000, 5_000, 20
 N_LAYERS, ALPHA, BATCH_SIZE = 10, 1.001, 1_000
@@ -126,8 +128,8 @@ class TimedEngine:
         return self._timed(self.engine.reverse, *arguments)
 
 
-def epoch(state: learning.State, examples: training.Examples, n_threads: int) -> tuple[Timing, np.ndarray, np.ndarray]:
-    """One epoch of training from `state`, which stays: its time, Phi and U."""
+def epoch(state: learning.State, examples: training.Examples, n_threads: int) -> tuple[Timing, learning.Parameters]:
+    """One epoch of training from `state`, which stays: its time, and the parameters after it."""
     schedule = training.Schedule(
         n_epochs=1,
         batch_sizes=(BATCH_SIZE, BATCH_SIZE),
@@ -141,19 +143,19 @@ def epoch(state: learning.State, examples: training.Examples, n_threads: int) ->
     state, rng = learning.copy(state), np.random.default_rng(0)
     engine = TimedEngine(inference.new_engine(state.phi.dtype))
     with mock.patch.object(training, "new_engine", return_value=engine):
-        start, cpu_start = time.perf_counter(), time.process_time()
-        phi, U, _ = training.train(state, examples, SquaredError(), layers, schedule, rng, n_threads=n_threads)
-        seconds, cpu = time.perf_counter() - start, time.process_time() - cpu_start
-    return Timing(seconds, seconds - engine.seconds, cpu), phi, U
+        began, cpu_began = time.perf_counter(), time.process_time()
+        parameters, _, _ = training.train(state, examples, SquaredError(), layers, schedule, rng, n_threads=n_threads)
+        seconds, cpu = time.perf_counter() - began, time.process_time() - cpu_began
+    return Timing(seconds, seconds - engine.seconds, cpu), parameters
 
 
 def trained_state(examples: training.Examples, n_topics: int) -> learning.State:
     """The state after one epoch: before it all topics are alike, and the line search has less to reject."""
     rng = np.random.default_rng(0)
-    phi = training.initial_phi(examples, n_topics, rng).astype(np.float32)
-    U = (0.1 * rng.standard_normal((1, n_topics))).astype(np.float32)
-    _, phi, U = epoch(learning.begin(phi, U), examples, n_threads=inference.n_threads_of(-1))
-    return learning.begin(phi, U)
+    phi, U = starting_point(examples.documents, examples.y, examples.weights, SquaredError(), n_topics, rng)
+    begun = learning.begin(phi.astype(np.float32), U.astype(np.float32))
+    _, parameters = epoch(begun, examples, n_threads=inference.n_threads_of(-1))
+    return learning.begin(parameters.phi, parameters.U)
 
 
 def epoch_flops(n_entries: int, n_topics: int) -> float:
@@ -215,9 +217,6 @@ def inference_measures(X: sp.csr_array, y: np.ndarray) -> dict[str, Measure]:
 
 
 def tomotopy_measure(X: sp.csr_array) -> Measure:
-    # quality.py takes its table from this file and needs no tomotopy.
-    import tomotopy
-
     names = np.array([f"w{word}" for word in range(N_WORDS)])
     texts = [np.repeat(names[X[[d]].indices], X[[d]].data.astype(int)).tolist() for d in range(2000)]
     model = tomotopy.LDAModel(k=TRANSFORM_TOPICS, seed=0)

@@ -11,6 +11,7 @@
 
 #include "engine.hpp"
 #include "learn.hpp"
+#include "thin.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -153,6 +154,36 @@ void bind(nb::module_& m, const char* engine_name) {
       .def("objective", &Bound::objective)
       .def("reverse", &Bound::reverse, "grad_theta"_a.none(), "word_weights"_a.none(), "rows"_a, "want_counts"_a, "n_threads"_a);
 
+  m.def(
+      "thinned",
+      [](Array<const int64_t, 1> indptr, Array<const int32_t, 1> indices, Array<const T, 1> counts, Array<const int64_t, 1> documents,
+         std::optional<Array<const T, 1>> word_weights, double fraction, uint64_t seed, int n_threads) {
+        check_documents(indptr, indices, documents);
+        require(indices.shape(0) == counts.shape(0) && fraction >= 0 && fraction < 1 && n_threads > 0, "thinned: counts, fraction or n_threads");
+        const size_t n_docs = documents.shape(0);
+        if (word_weights)
+          for (size_t d = 0; d < n_docs; ++d)
+            check_range(indices.data() + indptr(documents(d)), indptr(documents(d) + 1) - indptr(documents(d)),
+                        int64_t(word_weights->shape(0)), "thinned: a word is out of range");
+        const Thinning thinning{seed, fraction};
+        auto out_indptr = new_array<int64_t>({n_docs + 1});
+        {
+          nb::gil_scoped_release release;
+          thinned_indptr(indptr.data(), documents.data(), int64_t(n_docs), thinning, out_indptr.data(), n_threads);
+        }
+        const size_t n_entries = size_t(out_indptr.data()[n_docs]);
+        auto out_indices = new_array<int32_t>({n_entries});
+        auto out_counts = new_array<T>({n_entries});
+        {
+          nb::gil_scoped_release release;
+          thinned_entries<T>(indptr.data(), indices.data(), counts.data(), documents.data(), int64_t(n_docs),
+                             word_weights ? word_weights->data() : nullptr, thinning, out_indptr.data(), out_indices.data(),
+                             out_counts.data(), n_threads);
+        }
+        return nb::make_tuple(out_indptr, out_indices, out_counts);
+      },
+      "indptr"_a, "indices"_a, "counts"_a.noconvert(), "documents"_a, "word_weights"_a.noconvert().none(), "fraction"_a, "seed"_a,
+      "n_threads"_a);
   m.def(
       "catch_up",
       [](Array<T, 2> phi, std::optional<Array<T, 2>> average, Array<int32_t, 1> last, Array<const double, 3> history, int64_t step,

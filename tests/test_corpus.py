@@ -155,3 +155,89 @@ def test_no_documents_and_no_words_are_documents_too():
     documents = as_documents(sp.csr_array((3, 4)))
     assert (documents.n_docs, documents.n_words, len(documents.counts)) == (3, 4, 0)
     assert_array_equal(documents.totals(), 0)
+
+
+# Documents as training sees them
+
+
+@pytest.fixture
+def many():
+    """2,000 documents of 0 to 9 words with real counts; every 10th is empty."""
+    rng = np.random.default_rng(0)
+    X = rng.gamma(1.0, 3.0, (2000, 50)) * (rng.random((2000, 50)) < 0.1)
+    X[::10] = 0
+    return as_documents(X)
+
+
+def test_logarithmic(dtype):
+    """Tiny counts keep their digits: ln(1 + x) is x."""
+    X = np.array([[0, 1, 3, 7], [0, 0, 0, 0], [0.5, 2**39 - 1, 1e-20, 0]], dtype)
+    expected = np.array([[0, 1, 2, 3], [0, 0, 0, 0], [np.log2(1.5), 39, 1e-20 / np.log(2), 0]])
+    documents = as_documents(X)
+    scaled = documents.logarithmic()
+    assert scaled.counts.dtype == dtype
+    assert_allclose(dense(scaled), expected, rtol=4 * np.finfo(dtype).eps)
+    assert_array_equal(dense(documents), X)
+
+
+def test_weighted(dtype):
+    word_weights = np.array([0.5, 2.0, 1.0, 0.1])
+    documents = as_documents(DENSE, dtype)
+    weighted = documents.weighted(word_weights)
+    assert weighted.counts.dtype == dtype
+    assert_allclose(dense(weighted), DENSE * word_weights, rtol=1e-6)
+    assert_array_equal(dense(documents), DENSE)
+
+
+def all_of(documents):
+    return np.arange(documents.n_docs)
+
+
+@pytest.mark.parametrize("fraction", [0.25, 0.6])
+def test_thinned_documents_lose_a_fraction_of_their_entries_and_keep_their_totals_on_average(many, fraction):
+    thinned = many.thinned(all_of(many), None, fraction, 0)
+    before, after = dense(many), dense(thinned)
+    kept = after > 0
+    assert (thinned.n_docs, thinned.n_words) == (many.n_docs, many.n_words)
+    assert not after[before == 0].any(), "entries were invented"
+    assert_allclose(after[kept], before[kept] / (1 - fraction), rtol=1e-12)
+    # Four standard deviations of about 9,000 draws.
+    assert_allclose(kept.sum() / (before > 0).sum(), 1 - fraction, atol=4 * 0.5 / np.sqrt(9000))
+    n_runs = 200
+    totals = np.mean([many.thinned(all_of(many), None, fraction, seed).totals() for seed in range(n_runs)], axis=0)
+    deviation = np.sqrt((before**2).sum(axis=1) * fraction / (1 - fraction) / n_runs)
+    assert (np.abs(totals - many.totals()) <= 5 * deviation).all()
+    assert_allclose(totals.sum(), many.totals().sum(), rtol=0.01)
+
+
+def test_entries_are_left_out_independently(many):
+    """Of two entries of a document, and of the same entry of two documents, and in two steps."""
+    kept = np.array([dense(many.thinned(all_of(many), None, 0.5, seed)) > 0 for seed in range(400)])[:, dense(many) > 0]
+    for lag in (1, 2, 7, 90):
+        assert abs(np.mean(kept[:, lag:] == kept[:, :-lag]) - 0.5) < 0.002
+        assert abs(np.mean(kept[lag:] == kept[:-lag]) - 0.5) < 0.002
+
+
+def test_empty_documents_survive_thinning(many):
+    thinned = many.thinned(all_of(many), None, 0.9, 0)
+    assert_array_equal(thinned.totals()[::10], 0)
+    assert (thinned.totals()[1:10] == 0).any(), "no document lost all its words, so nothing was tested"
+    assert thinned.indptr.dtype == np.int64
+    assert_array_equal(thinned.take(np.arange(10)).totals(), thinned.totals()[:10])
+    nothing = as_documents(np.zeros((3, 4))).thinned(np.arange(3), None, 0.5, 0)
+    assert (nothing.n_docs, len(nothing.counts)) == (3, 0)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+def test_thinning_is_the_seeds_whatever_the_threads(many, n_threads):
+    one, again, other = (many.thinned(all_of(many), None, 0.25, seed, n_threads) for seed in (3, 3, 4))
+    assert_array_equal(dense(one), dense(again))
+    assert_array_equal(dense(one), dense(many.thinned(all_of(many), None, 0.25, 3)))
+    assert (dense(one) != dense(other)).any()
+
+
+def test_thinned_documents_have_their_words_weights(many):
+    weights, some = np.linspace(0.1, 3, many.n_words), np.array([5, 1, 1])
+    taken = many.thinned(some, weights, 0.0, 0)
+    assert_allclose(dense(taken), dense(many)[some] * weights, rtol=1e-12)
+    assert_array_equal(dense(taken), dense(many.take(some).weighted(weights)))

@@ -21,12 +21,19 @@ def random_phi(rng, n_words, n_topics, dtype=np.float64):
     return (phi / phi.sum(axis=0)).astype(dtype)
 
 
+def as_gradients(rows, grad_phi, grad_U, grad_word_weights=None):
+    """Learning reads nothing else of a batch but its loss."""
+    n_outputs, n_topics = grad_U.shape
+    nothing = np.zeros((0, n_outputs)), np.zeros(0), np.zeros((0, n_topics))
+    return Gradients(1.0, rows, grad_phi, grad_U, None, *nothing, grad_word_weights)
+
+
 def random_gradients(rng, n_words, n_topics, n_rows, dtype=np.float64):
     """Row-sparse, heavy-tailed: some exponents are clipped."""
     rows = np.sort(rng.choice(n_words, n_rows, replace=False)).astype(np.int32)
     grad_phi = (rng.standard_t(2, size=(n_rows, n_topics)) * 50).astype(dtype)
     grad_U = rng.standard_normal((N_OUTPUTS, n_topics)).astype(dtype)
-    return Gradients(1.0, rows, grad_phi, grad_U, None, np.zeros((0, N_OUTPUTS)), np.zeros(0))
+    return as_gradients(rows, grad_phi, grad_U)
 
 
 def steps(rng, n_topics, n_rows=25):
@@ -88,10 +95,10 @@ def test_lazy_rows_equal_dense_ones(monkeypatch, n_topics, history):
         dense.learn(gradients, weight, rates)
         total += rates.average
         assert state.n_records < history
-    average_phi, average_U = learning.parameters(state, 1)
+    averages = learning.parameters(state, 1)
     expected_phi, expected_U = dense.averages()
-    assert_allclose(average_phi, expected_phi, rtol=2e-12)
-    assert_allclose(average_U, expected_U / total, rtol=1e-12)
+    assert_allclose(averages.phi, expected_phi, rtol=2e-12)
+    assert_allclose(averages.U, expected_U / total, rtol=1e-12)
     assert_allclose(state.phi, dense.phi, rtol=2e-12)
     assert_allclose(state.U, dense.U, rtol=1e-12)
     assert_allclose(state.phi.sum(axis=0), 1, rtol=1e-14)
@@ -106,9 +113,10 @@ def test_float32_follows_float64():
         lazy_step(double, gradients, weight, rates)
         narrow = replace(gradients, grad_phi=gradients.grad_phi.astype(np.float32), grad_U=gradients.grad_U.astype(np.float32))
         lazy_step(single, narrow, weight, rates)
-    for wide, narrow in zip(learning.parameters(double, 1), learning.parameters(single, 1), strict=True):
-        assert narrow.dtype == np.float32
-        assert_allclose(narrow, wide, rtol=1e-4, atol=1e-6)
+    wide, narrow = learning.parameters(double, 1), learning.parameters(single, 1)
+    for name in ("phi", "U"):
+        assert getattr(narrow, name).dtype == np.float32
+        assert_allclose(getattr(narrow, name), getattr(wide, name), rtol=1e-4, atol=1e-6)
 
 
 def test_without_averages_the_latest_parameters_are_returned_as_copies():
@@ -118,18 +126,18 @@ def test_without_averages_the_latest_parameters_are_returned_as_copies():
     gradients, rates = random_gradients(rng, N_WORDS, 4, 20), learning.Rates(0.1, 0.1, 1e-4, 0.0)
     lazy_step(state, gradients, 8.0, rates)
     dense.learn(gradients, 8.0, rates)
-    latest_phi, latest_U = learning.parameters(state, 1)
-    assert_allclose(latest_phi, dense.phi, rtol=1e-12)
-    assert_allclose(latest_U, dense.U, rtol=1e-12)
-    assert not np.shares_memory(latest_phi, state.phi)
-    assert not np.shares_memory(latest_U, state.U)
+    latest = learning.parameters(state, 1)
+    assert_allclose(latest.phi, dense.phi, rtol=1e-12)
+    assert_allclose(latest.U, dense.U, rtol=1e-12)
+    assert not np.shares_memory(latest.phi, state.phi)
+    assert not np.shares_memory(latest.U, state.U)
 
 
 def test_begin_and_copy_share_nothing():
     phi, U = np.full((4, 2), 0.25), np.ones((1, 2))
     state = learning.begin(phi, U)
     twin = learning.copy(state)
-    gradients = Gradients(1.0, np.arange(4, dtype=np.int32), np.eye(4, 2), U, None, U, U)
+    gradients = as_gradients(np.arange(4, dtype=np.int32), np.eye(4, 2), U)
     lazy_step(state, gradients, 1.0, learning.Rates(0.1, 0.1, 1.0, 1.0))
     assert_array_equal(phi, 0.25)
     assert_array_equal(U, 1)
@@ -146,7 +154,7 @@ def test_rows_never_touched_follow_the_affine_map():
         gradients = replace(random_gradients(rng, 50, 3, 20), grad_U=U)
         lazy_step(state, gradients, 10.0, learning.Rates(0.2, 0.0, 1e-3, 0.0))
     assert_array_equal(state.phi[50:], phi[50:])
-    after, _ = learning.parameters(state, 1)
+    after = learning.parameters(state, 1).phi
     slope = (after[51] - after[50]) / (phi[51] - phi[50])
     assert_allclose(after[50:], after[50] + slope * (phi[50:] - phi[50]), rtol=1e-9)
     assert (np.abs(slope - 1) > 1e-6).all()
@@ -161,7 +169,7 @@ def test_a_column_without_gradient_does_not_move(prior):
     for gradients, weight, rates in steps(rng, 5):
         gradients.grad_phi[:, 2] = 0
         lazy_step(state, gradients, weight, replace(rates, prior=prior))
-    for result in (learning.parameters(state, 1)[0], state.phi):
+    for result in (learning.parameters(state, 1).phi, state.phi):
         assert_allclose(result[:, 2], phi[:, 2], rtol=1e-12, atol=1e-9 * oracle.FLOOR)
         assert np.abs(result[:, 1] - phi[:, 1]).max() > 1e-3
 
@@ -169,10 +177,10 @@ def test_a_column_without_gradient_does_not_move(prior):
 def test_the_first_step_is_the_learning_rate_in_units_of_the_root_mean_square():
     phi = np.full((4, 1), 0.25)
     state = learning.begin(phi, np.zeros((0, 1)))
-    gradients = Gradients(0.0, np.arange(4, dtype=np.int32), np.array([[1.0], [-1], [1], [-1]]), state.U, None, state.U, state.U)
+    gradients = as_gradients(np.arange(4, dtype=np.int32), np.array([[1.0], [-1], [1], [-1]]), state.U)
     lazy_step(state, gradients, 7.0, learning.Rates(phi=0.1, U=0.0, prior=0.0, average=0.0))
     expected = np.exp([-0.1, 0.1, -0.1, 0.1])
-    assert_allclose(learning.parameters(state, 1)[0][:, 0], expected / expected.sum(), rtol=1e-14)
+    assert_allclose(learning.parameters(state, 1).phi[:, 0], expected / expected.sum(), rtol=1e-14)
 
 
 @pytest.mark.parametrize("where", ["loss", "grad_phi", "grad_U"])
@@ -201,12 +209,10 @@ def test_long_runs_stay_on_the_simplex_when_normalisers_drift(monkeypatch):
     rng = np.random.default_rng(4)
     state = learning.begin(random_phi(rng, 20, 2), np.zeros((0, 2)))
     for _ in range(400):
-        gradients = Gradients(
-            0.0, np.arange(20, dtype=np.int32), -rng.uniform(1, 2, (20, 2)), state.U, None, np.zeros(0), np.zeros(0)
-        )
+        gradients = as_gradients(np.arange(20, dtype=np.int32), -rng.uniform(1, 2, (20, 2)), state.U)
         lazy_step(state, gradients, 1.0, learning.Rates(50.0, 0.0, 1e-4, 1.0))
     assert flushes
-    for result in (learning.parameters(state, 1)[0], state.phi):
+    for result in (learning.parameters(state, 1).phi, state.phi):
         assert np.isfinite(result).all()
         assert_allclose(result.sum(axis=0), 1, rtol=1e-12)
 
@@ -220,9 +226,112 @@ def test_the_same_bits_for_any_number_of_threads(dtype, n_threads):
         for step in range(6):
             gradients = random_gradients(rng, 3000, 7, 1500, dtype)
             lazy_step(state, gradients, 9.0, learning.Rates(0.1, 0.1, 1e-4, float(step > 2)), threads)
-        runs.append((*learning.parameters(state, threads), state.phi))
+        averages = learning.parameters(state, threads)
+        runs.append((averages.phi, averages.U, state.phi))
     for one, other in zip(*runs, strict=True):
         assert_array_equal(one, other)
+
+
+# Words' weights
+
+
+def word_steps(rng, n_rows=20, average_from=N_STEPS // 3):
+    """Gradients of the words' weights, some beyond the clip, with averages that begin in the middle and grow."""
+    for step in range(N_STEPS):
+        gradients = random_gradients(rng, N_WORDS, 3, n_rows)
+        grad_word_weights = rng.standard_t(2, n_rows)
+        average = 0.0 if step < average_from else 1.0 + step / 7
+        yield (
+            replace(gradients, grad_word_weights=grad_word_weights),
+            rng.uniform(5, 20),
+            learning.Rates(0.1, 0.1, 0, average, 0.5),
+        )
+
+
+def test_words_weights_follow_their_definition():
+    """w <- clip(w exp(clip(-rate g / rms))) for the words of a batch; the running average as if every word were visited."""
+    rng = np.random.default_rng(6)
+    w, squares, average, total = rng.uniform(0.2, 2.5, N_WORDS), 0.0, np.zeros(N_WORDS), 0.0
+    state = learning.begin(random_phi(rng, N_WORDS, 3), np.zeros((N_OUTPUTS, 3)), w)
+    n_clipped = 0
+    for n_steps, (gradients, weight, rates) in enumerate(word_steps(rng), start=1):
+        lazy_step(state, gradients, weight, rates)
+        g = np.zeros(N_WORDS)
+        g[gradients.rows] = gradients.grad_word_weights / weight
+        squares += (g**2).mean()
+        exponent = -rates.words * g / np.sqrt(squares / n_steps)
+        n_clipped += (np.abs(exponent) > 0.1).sum()
+        w = np.clip(w * np.exp(np.clip(exponent, -0.1, 0.1)), 0.1, 3.0)
+        average, total = average + rates.average * w, total + rates.average
+    assert n_clipped > 0, "the clip was not tested"
+    assert_allclose(state.word_weights, w, rtol=1e-12)
+    assert_allclose(learning.parameters(state, 1).word_weights, average / total, rtol=1e-10)
+    assert np.abs(average / total - w).max() > 1e-3, "the average is the latest, so nothing was tested"
+
+
+def test_words_weights_without_averages_are_the_latest():
+    rng = np.random.default_rng(6)
+    state = learning.begin(random_phi(rng, N_WORDS, 3), np.zeros((N_OUTPUTS, 3)), np.ones(N_WORDS))
+    for gradients, weight, rates in word_steps(rng, average_from=N_STEPS):
+        lazy_step(state, gradients, weight, rates)
+    result = learning.parameters(state, 1).word_weights
+    assert_array_equal(result, state.word_weights)
+    assert not np.shares_memory(result, state.word_weights)
+
+
+def test_words_weights_stay_within_their_bounds():
+    state = learning.begin(np.full((4, 1), 0.25), np.zeros((0, 1)), np.ones(4))
+    rows, push = np.arange(3, dtype=np.int32), np.array([1.0, -1.0, 0.0])
+    gradients = replace(as_gradients(rows, np.zeros((3, 1)), state.U), grad_word_weights=push)
+    for _ in range(100):
+        lazy_step(state, gradients, 1.0, learning.Rates(0.1, 0.0, 0.0, 1.0, words=1.0))
+    assert_allclose(state.word_weights, [0.1, 3.0, 1.0, 1.0])
+    average = learning.parameters(state, 1).word_weights
+    assert 0.1 < average[0] < 1 < average[1] < 3
+    assert_array_equal(average[2:], 1)
+
+
+def test_without_gradients_words_weights_stay():
+    rng = np.random.default_rng(7)
+    w = rng.uniform(0.2, 2.5, N_WORDS)
+    state = learning.begin(random_phi(rng, N_WORDS, 3), np.zeros((N_OUTPUTS, 3)), w)
+    for gradients, weight, rates in steps(rng, 3):
+        lazy_step(state, gradients, weight, rates)
+    assert_allclose(learning.parameters(state, 1).word_weights, w, rtol=1e-14)
+    assert learning.parameters(learning.begin(state.phi, state.U), 1).word_weights is None
+
+
+# Seed words
+
+
+@pytest.mark.parametrize("history", [2048, 7], ids=["one flush", "a flush every 7 steps"])
+def test_guided_steps_equal_dense_ones(monkeypatch, history):
+    """phi <- (phi exp(-rate g) + fraction towards + c) / C, all rows at once."""
+    monkeypatch.setattr(learning, "_HISTORY", history)
+    rng = np.random.default_rng(8)
+    n_topics = 4
+    phi, U = random_phi(rng, N_WORDS, n_topics), rng.standard_normal((N_OUTPUTS, n_topics))
+    rows, towards = np.array([3, 50, 51, 299], np.int32), np.zeros((4, n_topics))
+    towards[:2, 1], towards[1:, 3] = [0.5, 0.5], [0.25, 0.25, 0.5]
+    everywhere = np.zeros_like(phi)
+    everywhere[rows] = towards
+    state = learning.begin(phi, U, guide=learning.Guide(rows, towards))
+    squares, average = 0.0, np.zeros_like(phi)
+    for step, (gradients, weight, rates) in enumerate(steps(rng, n_topics), start=1):
+        rates = replace(rates, guide=0.1 * (1 - step / N_STEPS))
+        lazy_step(state, gradients, weight, rates)
+        grad = np.zeros_like(phi)
+        grad[gradients.rows] = gradients.grad_phi / weight
+        squares = squares + (grad**2).sum(axis=0)
+        rate = rates.phi / np.sqrt(squares / (step * N_WORDS))
+        moved = phi * np.exp(np.clip(-rate * grad, -1, 1))
+        moved[gradients.rows] = np.maximum(moved[gradients.rows], oracle.FLOOR)
+        moved += np.minimum(rate * rates.prior, 1 / N_WORDS) + rates.guide * everywhere
+        phi = moved / moved.sum(axis=0)
+        average += rates.average * phi
+    assert_allclose(learning.parameters(state, 1).phi, average / average.sum(axis=0), rtol=2e-12)
+    assert_allclose(state.phi, phi, rtol=2e-12)
+    assert phi[3, 1] > 0.05 > phi[3, 0], "the guide does not show"
 
 
 # The core's functions, each against the line that its header calls equivalent

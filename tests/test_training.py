@@ -4,14 +4,16 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mirrorlda import learning
+from mirrorlda import infer, learning
 from mirrorlda.corpus import as_documents
 from mirrorlda.datasets import make_topics
-from mirrorlda.inference import check_layers
+from mirrorlda.inference import check_layers, new_engine
 from mirrorlda.responses import Softmax, SquaredError, Words
-from mirrorlda.training import Examples, Schedule, chunks, evaluate, initial_phi, train
+from mirrorlda.start import start
+from mirrorlda.training import Examples, Schedule, chunks, evaluate, step, train
 
 
 def schedule(**changes):
@@ -39,15 +41,19 @@ def examples(planted):
     return Examples(as_documents(X), planted.y, weights)
 
 
+def begin(examples, rng, response):
+    """Three topics, and five layers for them."""
+    phi, U = start(examples.documents, examples.y, examples.weights, response, 3, rng)
+    return learning.begin(phi, U), check_layers(1.001, 5, "l1", phi, 0)
+
+
 def run(examples, plan, seed=0, response=None, **options):
-    """Three topics from the seed's own start; returns Phi, U and the history."""
-    rng = np.random.default_rng(seed)
-    phi, U = initial_phi(examples, 3, rng), 0.1 * rng.standard_normal((2, 3))
-    layers = check_layers(1.001, 5, "l1", phi, 0)
-    response = response or SquaredError()
-    if isinstance(response, Words):
-        U = U[:0]
-    return train(learning.begin(phi, U), examples, response, layers, plan, rng, **options)
+    """Train from the seed's own start; returns the parameters and the history."""
+    rng, response = np.random.default_rng(seed), response or SquaredError()
+    state, layers = begin(examples, rng, response)
+    parameters, layers_after, history = train(state, examples, response, layers, plan, rng, **options)
+    assert layers_after is layers
+    return parameters, history
 
 
 # Schedule
@@ -127,17 +133,6 @@ def test_one_document_cannot_be_split(examples):
         examples.take(np.array([0])).split(0.1, np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("empty", [False, True])
-def test_initial_topics_are_distributions_that_differ(examples, empty):
-    if empty:
-        examples = Examples(as_documents(np.zeros((4, 60))), np.zeros((4, 2)), np.ones(4))
-    phi = initial_phi(examples, 5, np.random.default_rng(0))
-    assert phi.shape == (60, 5)
-    assert phi.min() > 0
-    assert_allclose(phi.sum(axis=0), 1)
-    assert np.abs(phi[:, 0] - phi[:, 1]).max() > 1e-3
-
-
 def test_chunks_cover_all_documents_once():
     assert [len(chunk) for chunk in chunks(10, size=4)] == [4, 4, 2]
     assert_array_equal(np.concatenate(chunks(10, size=4)), np.arange(10))
@@ -157,65 +152,62 @@ def test_training_lowers_the_loss_and_keeps_a_history(examples, response, y):
         targets = (examples.y[:, 0] > 0).astype(int) if y == "classes" else examples.documents.totals()
         examples = Examples(examples.documents, targets, examples.weights)
     training, validation = examples.split(0.2, np.random.default_rng(0))
-    phi, U, history = run(training, schedule(n_epochs=12), response=response, validation=validation)
+    parameters, history = run(training, schedule(n_epochs=12), response=response, validation=validation)
     assert set(history) == {"loss", "score", "validation_loss", "validation_score"}
     assert {len(values) for values in history.values()} == {12}
     assert all(type(value) is float for values in history.values() for value in values)
     assert history["loss"][-1] < history["loss"][0]
     assert history["score"][-1] > history["score"][0]
     assert history["validation_loss"][-1] < history["validation_loss"][0]
-    assert_allclose(phi.sum(axis=0), 1, rtol=1e-12)
-    assert U.shape == (0 if isinstance(response, Words) else 2, 3)
-    layers = check_layers(1.001, 5, "l1", phi, 0)
+    assert_allclose(parameters.phi.sum(axis=0), 1, rtol=1e-12)
+    assert parameters.U.shape == (0 if isinstance(response, Words) else 2, 3)
+    layers = check_layers(1.001, 5, "l1", parameters.phi, 0)
     last = history["validation_loss"][-1], history["validation_score"][-1]
-    assert evaluate(phi, U, validation, response, layers, 1) == last
+    assert evaluate(parameters, validation, response, layers, 1) == last
 
 
 def test_without_validation_the_history_has_loss_and_score(examples):
-    assert set(run(examples, schedule())[2]) == {"loss", "score"}
+    assert set(run(examples, schedule())[1]) == {"loss", "score"}
 
 
 def test_the_first_loss_is_that_of_the_start(examples):
     """One batch an epoch: the loss is the weighted mean before the step."""
-    rng = np.random.default_rng(0)
-    phi, U = initial_phi(examples, 3, rng), 0.1 * rng.standard_normal((2, 3))
-    layers = check_layers(1.001, 5, "l1", phi, 0)
-    expected = evaluate(phi, U, examples, SquaredError(), layers, 1)
-    _, _, history = run(examples, schedule(n_epochs=1, batch_sizes=(230, 230)))
+    state, layers = begin(examples, np.random.default_rng(0), SquaredError())
+    expected = evaluate(learning.parameters(state, 1), examples, SquaredError(), layers, 1)
+    _, history = run(examples, schedule(n_epochs=1, batch_sizes=(230, 230)))
     assert_allclose((history["loss"][0], history["score"][0]), expected, rtol=1e-12)
 
 
 def test_early_stopping_returns_the_best_parameters(examples):
     """Coefficients that overshoot make validation scores bad and erratic."""
     training, validation = examples.split(0.3, np.random.default_rng(0))
-    plan = schedule(n_epochs=30, decay="constant", learning_rate=0.5, coef_learning_rate=4.0, average_from=1)
-    phi, U, history = run(training, plan, validation=validation, patience=3)
+    plan = schedule(n_epochs=30, decay="constant", learning_rate=0.5, coef_learning_rate=5.0, average_from=1)
+    parameters, history = run(training, plan, validation=validation, patience=3)
     scores = history["validation_score"]
     best = int(np.argmax(scores))
     assert len(scores) == best + 1 + 3 < 30
     assert scores[-1] < scores[best] - 0.01, "the later epochs are not worse, so nothing was tested"
-    layers = check_layers(1.001, 5, "l1", phi, 0)
-    assert evaluate(phi, U, validation, SquaredError(), layers, 1)[1] == scores[best]
-    assert evaluate(phi, U, validation, SquaredError(), layers, 1)[0] == history["validation_loss"][best]
+    layers = check_layers(1.001, 5, "l1", parameters.phi, 0)
+    assert evaluate(parameters, validation, SquaredError(), layers, 1) == (history["validation_loss"][best], scores[best])
 
 
 def test_validation_does_not_change_training(examples):
-    phi, U, history = run(examples, schedule())
-    other_phi, other_U, other = run(examples, schedule(), validation=examples)
-    assert_allclose(other_phi, phi, rtol=1e-9)
-    assert_allclose(other_U, U, rtol=1e-9)
-    assert_allclose(other["loss"], history["loss"], rtol=1e-9)
+    parameters, history = run(examples, schedule())
+    other, other_history = run(examples, schedule(), validation=examples)
+    assert_allclose(other.phi, parameters.phi, rtol=1e-9)
+    assert_allclose(other.U, parameters.U, rtol=1e-9)
+    assert_allclose(other_history["loss"], history["loss"], rtol=1e-9)
 
 
 def test_patience_that_does_not_run_out_trains_to_the_end(examples):
-    _, _, history = run(examples, schedule(), validation=examples, patience=100)
+    _, history = run(examples, schedule(), validation=examples, patience=100)
     assert len(history["loss"]) == 4
 
 
 def test_reports_tell_of_every_batch_and_epoch(examples):
     told = []
     plan = schedule(n_epochs=3, batch_sizes=(50, 100))
-    _, _, history = run(examples, plan, validation=examples, report=told.append)
+    _, history = run(examples, plan, validation=examples, report=told.append)
     batches, ends = [p for p in told if not p.epoch_ended], [p for p in told if p.epoch_ended]
     assert len(batches) == plan.n_steps(230)
     assert [sum(p.n_docs for p in batches if p.epoch == epoch) for epoch in range(3)] == [230] * 3
@@ -228,20 +220,19 @@ def test_reports_tell_of_every_batch_and_epoch(examples):
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_seed_others(examples):
-    (phi, U, history), (again_phi, again_U, again), (other_phi, _, _) = (run(examples, schedule(), seed) for seed in (0, 0, 1))
-    assert_array_equal(phi, again_phi)
-    assert_array_equal(U, again_U)
-    assert history == again
-    assert np.abs(phi - other_phi).max() > 1e-4
+    (one, history), (again, history_again), (other, _) = (run(examples, schedule(), seed) for seed in (0, 0, 1))
+    assert_array_equal(one.phi, again.phi)
+    assert_array_equal(one.U, again.U)
+    assert history == history_again
+    assert np.abs(one.phi - other.phi).max() > 1e-4
 
 
 def test_weights_of_all_documents_times_a_factor_change_only_the_prior(examples):
     plan = schedule(beta=1.0)
-    phi, U, _ = run(examples, plan)
-    more = Examples(examples.documents, examples.y, 8 * examples.weights)
-    other_phi, other_U, _ = run(more, plan)
-    assert_allclose(other_phi, phi, rtol=1e-9)
-    assert_allclose(other_U, U, rtol=1e-9)
+    parameters, _ = run(examples, plan)
+    other, _ = run(Examples(examples.documents, examples.y, 8 * examples.weights), plan)
+    assert_allclose(other.phi, parameters.phi, rtol=1e-9)
+    assert_allclose(other.U, parameters.U, rtol=1e-9)
 
 
 def test_a_loss_that_is_not_finite_stops_training(examples):
@@ -252,3 +243,81 @@ def test_a_loss_that_is_not_finite_stops_training(examples):
 
     with pytest.raises(learning.DivergedError, match="not finite after 0 steps"):
         run(examples, schedule(), response=Exploding())
+
+
+# Words left out, words' weights, the documents' own likelihood
+
+
+def with_words(examples, **changes):
+    """A run with dropout and learned word weights; returns the parameters and the history."""
+    rng, response = np.random.default_rng(0), SquaredError()
+    phi, U = start(examples.documents, examples.y, examples.weights, response, 3, rng)
+    state, layers = learning.begin(phi, U, np.ones(60)), check_layers(1.001, 5, "l1", phi, 0)
+    plan = schedule(**({"word_dropout": 0.25, "word_learning_rate": 0.1} | changes))
+    parameters, _, history = train(state, examples, response, layers, plan, rng, validation=examples, n_threads=2)
+    return parameters, history
+
+
+def test_words_weights_and_dropout_learn_the_same_bits_again(examples):
+    (one, history), (again, history_again) = (with_words(examples) for _ in range(2))
+    for name in ("phi", "U", "word_weights"):
+        assert_array_equal(getattr(one, name), getattr(again, name))
+    assert history == history_again
+    assert history["loss"][-1] < history["loss"][0]
+
+
+def test_words_weights_change_only_where_they_are_learned(examples):
+    parameters, _ = with_words(examples)
+    assert parameters.word_weights.min() >= 0.1
+    assert parameters.word_weights.max() <= 3
+    assert parameters.word_weights.std() > 0.01
+    assert_array_equal(with_words(examples, word_learning_rate=0.0)[0].word_weights, 1)
+
+
+def test_dropout_is_for_training_only(examples):
+    """The validation score is that of whole documents with their words' weights."""
+    parameters, history = with_words(examples)
+    layers = check_layers(1.001, 5, "l1", parameters.phi, 0)
+    weighted = Examples(examples.documents.weighted(parameters.word_weights), examples.y, examples.weights)
+    plain = learning.Parameters(parameters.phi, parameters.U, None)
+    expected = evaluate(plain, weighted, SquaredError(), layers, 1)
+    assert evaluate(parameters, examples, SquaredError(), layers, 1) == expected
+    assert (history["validation_loss"][-1], history["validation_score"][-1]) == expected
+    assert evaluate(plain, examples, SquaredError(), layers, 1) != expected
+
+
+def test_a_step_sees_documents_thinned_and_weighted(examples):
+    """One step at rates of zero on one batch: its scores are those of the thinned documents."""
+    state, layers = begin(examples, np.random.default_rng(0), SquaredError())
+    state = learning.begin(state.phi, state.U, np.linspace(0.5, 2, 60))
+    batch, engine = np.array([3, 0, 200]), new_engine(state.phi.dtype)
+    plan, rates = schedule(word_dropout=0.5), learning.Rates(0.0, 0.0, 0.0, 0.0)
+    seen = step(state, engine, examples, batch, SquaredError(), layers, plan, rates, 3.0, np.random.default_rng(5), n_threads=1)
+    seed = int(np.random.default_rng(5).integers(2**63))
+    thinned = examples.documents.thinned(batch, state.word_weights, 0.5, seed)
+    X = sp.csr_array((thinned.counts, thinned.indices, thinned.indptr), shape=(3, 60))
+    assert_allclose(seen.theta, infer(state.phi, X, alpha=1.001, n_layers=5).theta, rtol=1e-12)
+    assert_allclose(seen.scores, seen.theta @ state.U.T, rtol=1e-12)
+
+
+def test_the_documents_likelihood_is_part_of_the_loss(examples):
+    phi = begin(examples, np.random.default_rng(0), SquaredError())[0].phi
+    U, layers = np.ones((2, 3)), check_layers(1.001, 5, "l1", phi, 0)
+    parameters, totals = learning.Parameters(phi, U, None), examples.documents.totals()
+    loss, score = evaluate(parameters, examples, SquaredError(), layers, 1)
+    both, _ = evaluate(parameters, examples, SquaredError(), layers, 1, word_weight=0.2)
+    only_words = Examples(examples.documents, totals, examples.weights)
+    words, _ = evaluate(learning.Parameters(phi, U[:0], None), only_words, Words(), layers, 1)
+    assert_allclose(both, loss + 0.2 * words, rtol=1e-10)
+    assert evaluate(parameters, examples, SquaredError(), layers, 1, word_weight=0.0) == (loss, score)
+
+
+def test_alpha_is_estimated_after_each_epoch_and_returned(examples):
+    rng = np.random.default_rng(0)
+    state, layers = begin(examples, rng, SquaredError())
+    _, after, _ = train(state, examples, SquaredError(), layers, schedule(), rng, estimate_alpha=True)
+    assert after.alpha.shape == (3,)
+    assert (after.alpha > 1).all()
+    assert np.ptp(after.alpha) > 1e-3
+    assert_array_equal(layers.alpha, 1.001)
+    assert (after.n_layers, after.step_size) == (layers.n_layers, layers.step_size)

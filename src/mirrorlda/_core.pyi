@@ -9,6 +9,16 @@ def instruction_sets() -> list[str]: ...
 def distinct_words(
     indptr: np.ndarray, indices: np.ndarray, documents: np.ndarray, n_words: int, n_threads: int
 ) -> np.ndarray: ...
+def thinned(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    counts: np.ndarray,
+    documents: np.ndarray,
+    word_weights: np.ndarray | None,
+    fraction: float,
+    seed: int,
+    n_threads: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
 def catch_up(
     phi: np.ndarray,
     average: np.ndarray | None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,14 +43,36 @@ class Documents:
         entries = np.repeat(self.indptr[numbers] - indptr[:-1], sizes) + np.arange(indptr[-1])
         return Documents(indptr, self.indices[entries], self.counts[entries], self.n_words)
 
+    def logarithmic(self) -> Documents:
+        """log2(1 + count) in place of each count: what is said twice is not worth twice as much."""
+        return replace(self, counts=np.log1p(self.counts) * self.counts.dtype.type(1 / np.log(2)))
+
+    def weighted(self, word_weights: np.ndarray) -> Documents:
+        """Each count times the weight of its word."""
+        return replace(self, counts=self.counts * word_weights.astype(self.counts.dtype, copy=False)[self.indices])
+
+    def thinned(
+        self, numbers: np.ndarray, word_weights: np.ndarray | None, fraction: float, seed: int, n_threads: int = 1
+    ) -> Documents:
+        """The documents with these numbers, without a random fraction of their entries, the others times their words' weights.
+
+        What stays grows by 1 / (1 - fraction), so that a document's total stays what it is on average.
+        """
+        weights = None if word_weights is None else word_weights.astype(self.counts.dtype)
+        arrays = _core.thinned(self.indptr, self.indices, self.counts, numbers, weights, fraction, seed, n_threads)
+        return Documents(*arrays, self.n_words)
+
     def words_of(self, numbers: np.ndarray, n_threads: int = 1) -> np.ndarray:
         """Distinct words of the documents with these numbers, ascending."""
         return _core.distinct_words(self.indptr, self.indices, numbers, self.n_words, n_threads)
 
     def totals(self) -> np.ndarray:
         """Sum of the counts of each document, in double."""
-        document = np.repeat(np.arange(self.n_docs), np.diff(self.indptr))
-        return np.bincount(document, self.counts, self.n_docs)
+        totals = np.zeros(self.n_docs)
+        has_words = np.diff(self.indptr) > 0
+        if has_words.any():
+            totals[has_words] = np.add.reduceat(self.counts, self.indptr[:-1][has_words], dtype=np.float64)
+        return totals
 
 
 def as_documents(X: Any, dtype: np.dtype[Any] | type | None = None) -> Documents:

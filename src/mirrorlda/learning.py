@@ -1,4 +1,4 @@
-"""One learning step: stochastic mirror descent on Phi with a rate for each column, gradient descent on U, running averages.
+"""One learning step: stochastic mirror descent on Phi with a rate for each column, steps on U and on the words' weights.
 
 The step on a column is phi <- (phi exp(clip(-rate g)) + c) / C with c = rate (beta - 1) / D: to first order the paper's
 step with its prior, but affine where g = 0. So rows without a data gradient are not visited: `history` keeps, for every
@@ -9,7 +9,7 @@ serves dense and lazily updated rows alike.
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,6 +20,10 @@ from mirrorlda.objective import Gradients
 _HISTORY = 2048
 # The products of normalisers are kept within this factor of 1 between two flushes.
 _DRIFT = 1e50
+# A word counts for a tenth to three times as much as it says, and changes by at most a tenth in one step: without bounds a few
+# words of 20 newsgroups take all the weight.
+_WEIGHT_RANGE = (0.1, 3.0)
+_WEIGHT_CLIP = 0.1
 
 
 class DivergedError(ArithmeticError):
@@ -32,18 +36,39 @@ class Rates:
 
     Attributes
     ----------
-    phi, U : float
-        Learning rates; that of Phi is divided by the root mean square of each column's gradients.
+    phi, U, words : float
+        Learning rates; those of Phi and of the words' weights are divided by the root mean square of (each column's) gradients.
     prior : float
         (beta - 1) / D.
     average : float
         Weight of the new parameters in the running averages; 0 leaves them out.
+    guide : float
+        Fraction by which a guided topic moves towards its seed words.
     """
 
     phi: float
     U: float
     prior: float
     average: float
+    words: float = 0.0
+    guide: float = 0.0
+
+
+@dataclass(frozen=True)
+class Guide:
+    """Seed words: `rows` of Phi, and for each topic a distribution over them, zero for topics without any."""
+
+    rows: np.ndarray
+    towards: np.ndarray
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What training learns."""
+
+    phi: np.ndarray
+    U: np.ndarray
+    word_weights: np.ndarray | None
 
 
 @dataclass
@@ -60,10 +85,15 @@ class State:
     average_phi: np.ndarray | None
     average_U: np.ndarray
     average_weight: float
+    word_weights: np.ndarray | None = None
+    word_squares: float = 0.0
+    # The running average of the words' weights is word_weights - word_lag / average_weight: words that stay need no visit.
+    word_lag: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    guide: Guide | None = None
 
 
-def begin(phi: np.ndarray, U: np.ndarray) -> State:
-    """The state before the first step; `phi` and `U` are copied."""
+def begin(phi: np.ndarray, U: np.ndarray, word_weights: np.ndarray | None = None, guide: Guide | None = None) -> State:
+    """The state before the first step; the parameters are copied. Without `word_weights` every word counts as it is."""
     n_words, n_topics = phi.shape
     history = np.zeros((_HISTORY + 1, 4, n_topics))
     history[0, 0] = 1
@@ -78,6 +108,9 @@ def begin(phi: np.ndarray, U: np.ndarray) -> State:
         average_phi=None,
         average_U=np.zeros(U.shape),
         average_weight=0.0,
+        word_weights=None if word_weights is None else word_weights.astype(np.float64),
+        word_lag=np.zeros(0 if word_weights is None else n_words),
+        guide=guide,
     )
 
 
@@ -122,12 +155,36 @@ def learn(state: State, gradients: Gradients, weight: float, rates: Rates, n_thr
     # A rate beyond the range of float32 belongs to gradients so small that the clip decides alone.
     rate_of_sum = np.minimum(rate / weight, np.finfo(dtype).max).astype(dtype)
     before, after = _core.mirror_rows(state.phi, gradients.rows, gradients.grad_phi, rate_of_sum, n_threads)
+    if state.guide is not None:
+        after = after + _guided(state, state.guide, rates.guide, n_threads)
     _remember(state, 1 + (after - before) + n_words * c, c, rates.average, n_threads)
 
+    if state.word_weights is not None and gradients.grad_word_weights is not None:
+        _weigh(state, state.word_weights, gradients.rows, gradients.grad_word_weights / weight, rates)
     with np.errstate(over="ignore", invalid="ignore"):
         state.U -= (rates.U * grad_U).astype(dtype)
         state.average_U += rates.average * state.U
     state.average_weight += rates.average
+
+
+def _weigh(state: State, word_weights: np.ndarray, rows: np.ndarray, grad_log_weights: np.ndarray, rates: Rates) -> None:
+    """w <- w exp(-rate g) for the words of the batch, g the gradient with respect to ln w."""
+    state.word_squares += float((grad_log_weights**2).sum()) / len(state.phi)
+    spread = np.sqrt(state.word_squares / state.n_steps)
+    rate = rates.words / spread if spread > 0 else 0.0
+    old = word_weights[rows]
+    new = np.clip(old * np.exp(np.clip(-rate * grad_log_weights, -_WEIGHT_CLIP, _WEIGHT_CLIP)), *_WEIGHT_RANGE)
+    word_weights[rows] = new
+    state.word_lag[rows] += state.average_weight * (new - old)
+
+
+def _guided(state: State, guide: Guide, fraction: float, n_threads: int) -> np.ndarray:
+    """Add `fraction` of each guided topic's seed words to it, before it is brought back to the sum of one; what was added."""
+    catch_up(state, guide.rows, n_threads)
+    added = fraction * guide.towards
+    state.phi[guide.rows] += added.astype(state.phi.dtype)
+    total: np.ndarray = added.sum(axis=0)
+    return total
 
 
 def _remember(state: State, normaliser: np.ndarray, c: np.ndarray, weight: float, n_threads: int) -> None:
@@ -147,13 +204,16 @@ def flush(state: State, n_threads: int) -> None:
     state.n_records = 0
 
 
-def parameters(state: State, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
-    """Phi and U for use: the running averages once they have begun, otherwise the latest. Copies."""
+def parameters(state: State, n_threads: int) -> Parameters:
+    """For use: the running averages once they have begun, otherwise the latest. Copies."""
     flush(state, n_threads)
     phi, U = state.phi.copy(), state.U.copy()
+    word_weights = None if state.word_weights is None else state.word_weights.copy()
     if state.average_phi is not None:
         phi = state.average_phi / state.average_phi.sum(axis=0, dtype=np.float64).astype(phi.dtype)
         U = (state.average_U / state.average_weight).astype(U.dtype)
+        if word_weights is not None:
+            word_weights -= state.word_lag / state.average_weight
     if not (np.isfinite(phi).all() and np.isfinite(U).all()):
         raise DivergedError(f"the parameters are not finite after {state.n_steps} steps: lower the learning rates")
-    return phi, U
+    return Parameters(phi, U, None if word_weights is None else word_weights.astype(phi.dtype))

@@ -26,9 +26,12 @@ class Gradients:
     grad_U : ndarray, shape (n_outputs, n_topics)
     grad_counts : ndarray of shape (nnz,), or None
         In the order of the entries of the batch.
+    grad_word_weights : ndarray of shape (n_rows,), or None
+        With respect to the logarithms of the words' weights, and without the words' own likelihood.
     scores : ndarray, shape (n_docs, n_outputs)
     losses : ndarray of float64, shape (n_docs,)
         Of each document, without its weight.
+    theta : ndarray, shape (n_docs, n_topics)
     """
 
     loss: float
@@ -38,6 +41,8 @@ class Gradients:
     grad_counts: np.ndarray | None
     scores: np.ndarray
     losses: np.ndarray
+    theta: np.ndarray
+    grad_word_weights: np.ndarray | None = None
 
 
 def value_and_grad(
@@ -60,7 +65,8 @@ def value_and_grad(
     phi, X, alpha, n_layers, step_size, n_jobs
         As for `infer`.
     U : array of shape (n_outputs, n_topics), or None for a response without outputs
-    y : array of shape (n_docs, n_outputs) for `SquaredError`, class numbers (n_docs,) for `Softmax`, None for `Words`
+    y : array, or None for `Words`
+        What the response takes: numbers (n_docs, n_outputs) for `SquaredError`, class numbers (n_docs,) for `Softmax`.
     response : Response
     sample_weight : array of shape (n_docs,), optional
 
@@ -83,15 +89,13 @@ def value_and_grad(
     U = np.zeros((0, phi.shape[1]), phi.dtype) if U is None else np.ascontiguousarray(U, phi.dtype)
     if U.ndim != 2 or U.shape[1] != phi.shape[1]:
         raise ValueError(f"U must have shape (n_outputs, {phi.shape[1]}), got {U.shape}")
-    y = np.zeros((documents.n_docs, 0)) if y is None else np.asarray(y)
+    y = np.zeros((documents.n_docs, 0)) if y is None else response.checked(y)
     weights = np.ones(documents.n_docs) if sample_weight is None else np.asarray(sample_weight, np.float64)
     for name, array in (("y", y), ("sample_weight", weights)):
         if len(array) != documents.n_docs:
             raise ValueError(f"{name} has {len(array)} entries, but X has {documents.n_docs} documents")
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise ValueError("sample_weight must be non-negative and finite")
-    if not np.isfinite(y).all() or (y.dtype.kind == "i" and (y < 0).any()):
-        raise ValueError("y must be finite, and class numbers must not be negative")
     engine = new_engine(phi.dtype)
     everything = np.arange(documents.n_docs)
     result = gradients(
@@ -123,15 +127,19 @@ def gradients(
     layers: Layers,
     *,
     rows: np.ndarray,
+    word_weight: float | None = None,
     want_counts: bool = False,
+    want_word_weights: bool = False,
     n_threads: int = 1,
 ) -> Gradients:
-    """Gradients of the documents in `batch`, whose distinct words are `rows`, with their y and weights.
+    """Gradients of the documents in `batch`, whose distinct words are among `rows`, with their y and weights.
 
-    `grad_phi` is a view into the engine.
+    `word_weight` is that of the documents' own likelihood, by default the response's. `want_word_weights` needs a batch of all
+    the documents. `grad_phi` is a view into the engine.
     """
     dtype = phi.dtype
-    has_words = bool(response.word_weight)
+    word_weight = response.word_weight if word_weight is None else word_weight
+    has_words = bool(word_weight)
     theta = forward(engine, phi, documents, batch, layers, keep=True, objective=has_words, n_threads=n_threads)
     scores = _core.scores(theta, U, n_threads)
     # What overflows here is found, and told, by the learning step.
@@ -146,13 +154,22 @@ def gradients(
     losses = losses.astype(np.float64)
     word_weights = None
     if has_words:
-        losses += response.word_weight * word_losses(engine, theta, layers)
-        word_weights = (response.word_weight * weights).astype(dtype)
+        losses += word_weight * word_losses(engine, theta, layers)
+        word_weights = (word_weight * weights).astype(dtype)
     grad_scores = np.ascontiguousarray(grad_scores * weights[:, None], dtype)
     grad_theta = _core.back_scores(grad_scores, U, n_threads) if len(U) else None
-    grad_phi, grad_counts = engine.reverse(grad_theta, word_weights, rows, want_counts, n_threads)
+    grad_word_weights = None
+    if want_word_weights:
+        # Words that count for nothing would have the best likelihood, so it has no part in their weights.
+        grad_phi, grad_counts = engine.reverse(grad_theta, None, rows, True, n_threads)
+        place = np.empty(documents.n_words, np.int32)
+        place[rows] = np.arange(len(rows))
+        grad_word_weights = np.bincount(place[documents.indices], grad_counts * documents.counts, len(rows))
+    if word_weights is not None or want_counts or not want_word_weights:
+        grad_phi, grad_counts = engine.reverse(grad_theta, word_weights, rows, want_counts, n_threads)
     grad_U = _core.outer(grad_scores, theta, n_threads)
-    return Gradients(float((losses * weights).sum()), rows, grad_phi, grad_U, grad_counts, scores, losses)
+    loss = float((losses * weights).sum())
+    return Gradients(loss, rows, grad_phi, grad_U, grad_counts, scores, losses, theta, grad_word_weights)
 
 
 def word_losses(engine: _core.Engine32 | _core.Engine64, theta: np.ndarray, layers: Layers) -> np.ndarray:

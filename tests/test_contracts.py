@@ -46,9 +46,9 @@ def fitted(estimator, X, y, **parameters):
 
 def results(model, X):
     """Everything that a fit decides."""
-    arrays = [model.components_, model.transform(X), np.array(list(model.history_.values()))]
+    arrays = [model.components_, model.alpha_, model.topic_shares_, model.transform(X), np.array(list(model.history_.values()))]
     if hasattr(model, "coef_"):
-        arrays += [model.coef_, model.predict(X)]
+        arrays += [model.coef_, model.word_weights_, model.predict(X)]
     return arrays
 
 
@@ -86,6 +86,19 @@ def test_the_number_of_threads_does_not_matter_to_a_stream(estimator, planted, y
         for model in models:
             model.partial_fit(planted.X[part], None if y is None else y[part])
     assert_same(*(results(model, planted.X) for model in models))
+
+
+def test_neither_threads_nor_time_matter_with_all_defaults(estimator, planted, y):
+    """Words left out, words' weights and the start are the random state's; a part of a stream goes on where the last ended."""
+    runs = []
+    for n_jobs in (1, 1, 2, 3):
+        model = estimator(random_state=0, n_jobs=n_jobs).fit(planted.X, y)
+        fit = results(model, planted.X)
+        model.partial_fit(planted.X[:300], None if y is None else y[:300])
+        model.partial_fit(planted.X[300:], None if y is None else y[300:])
+        runs.append([*fit, *results(model, planted.X)])
+    for other in runs[1:]:
+        assert_same(other, runs[0])
 
 
 def test_the_threads_of_blas_do_not_matter(estimator, planted, y):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import replace
 from numbers import Real
 from typing import Any, TypeVar
@@ -19,29 +20,31 @@ from mirrorlda.corpus import Documents, as_documents
 from mirrorlda.inference import Layers, check_layers, check_phi, check_whole, forward, new_engine
 from mirrorlda.progress import reporter
 from mirrorlda.responses import Response
-from mirrorlda.training import Examples, Schedule, chunks, initial_phi, step, train
+from mirrorlda.start import start
+from mirrorlda.training import Examples, Schedule, chunks, score, step, train
 
 C = TypeVar("C", bound=type)
 
 _SUMMARY_DOCS = 20_000
+# Where the estimate of alpha starts.
+_FIRST_ALPHA = 1.05
 
-_COMMON_PARAMETERS = """n_topics : int, default=20
-        Number of topics; more of them than the data support stay almost empty.
-    alpha : float or array of shape (n_topics,), default=1.001
-        Dirichlet parameter of the topic proportions; below 1 they become sparse.
-    beta : float, default=1.0001
+# Fraction by which the first steps move a guided topic towards its seed words, and the part that these are at the start.
+_GUIDE, _GUIDED_START = 0.02, 0.5
+
+_COMMON_PARAMETERS = """beta : float, default=1.0001
         Dirichlet parameter of the topics, at least 1; above 1 it smooths them.
-    n_layers : int, default=10
-        Mirror-descent layers that infer the topic proportions.
     step_size : {"l1", "kl"} or float, default="l1"
         Rule of the line search in each layer, or a constant step.
-    n_epochs : int or "auto", default="auto"
-        Passes over the documents. "auto" makes 10, or as many more as 200 steps need.
     batch_size : int, (int, int) or "auto", default="auto"
         Documents a step; a pair grows from the first to the last epoch. "auto" takes an eighth of the documents, but
-        at least 128 and at most 1,000.
-    learning_rate : float, default=0.02 (TopicModel: 0.2)
-        Of the topics, relative to the root mean square of each topic's gradients.
+        at least 128 and at most 1,000 (`TopicModel`: 256).
+    count_scale : {"log", "linear"}, default="log"
+        "log" takes log2(1 + count) in place of counts.
+    seed_words : dict, list of lists or None, default=None
+        Words that guide topics: their prior all through training. A dict from topic numbers (from class labels, for a
+        classifier) to lists of words, or a list of such lists for the first topics. Words are column numbers of X, or names
+        where X is a data frame.
     learning_rate_decay : {"linear", "constant"}, default="linear"
         "linear" falls to zero at the end of training.
     average_from : float, default=0.5
@@ -60,11 +63,16 @@ _COMMON_PARAMETERS = """n_topics : int, default=20
         Above 0, a progress bar."""
 
 
-def documented(cls: C) -> C:
-    """Puts the common parameters into a class's docstring."""
-    if cls.__doc__ is not None:  # python -OO has none
-        cls.__doc__ = cls.__doc__.replace("{common}", _COMMON_PARAMETERS)
-    return cls
+def documented(**shared: str) -> Callable[[C], C]:
+    """Puts the common parameters, and those `shared` by some classes, into a class's docstring."""
+
+    def insert(cls: C) -> C:
+        if cls.__doc__ is not None:  # python -OO has none
+            for name, text in {"common": _COMMON_PARAMETERS, **shared}.items():
+                cls.__doc__ = cls.__doc__.replace("{" + name + "}", text)
+        return cls
+
+    return insert
 
 
 def _accepted(X: Any) -> dict[str, Any]:
@@ -90,16 +98,20 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     components_: np.ndarray
     coef_: np.ndarray
+    alpha_: np.ndarray
+    word_weights_: np.ndarray
     topic_shares_: np.ndarray
     history_: dict[str, list[float]]
     n_features_in_: int
     _state: learning.State
+    _rng: np.random.Generator
+    _learned_response: Response
     _total_weight: float
 
-    n_topics: int
+    n_topics: int | str
     alpha: Any
     beta: float
-    n_layers: int
+    n_layers: int | str
     step_size: str | float
     n_epochs: int | str
     batch_size: int | tuple[int, int] | str
@@ -113,7 +125,15 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     random_state: Any
     n_jobs: int | None
     verbose: int
+    seed_words: Any
     coef_learning_rate: float = 0.0
+    count_scale: str
+    # batch_size="auto": a batch is this part of the documents, and has at most so many.
+    _auto_batch: tuple[int, int] = (8, 1000)
+    # What only predictions need; an estimator without them leaves them at this.
+    word_dropout: float = 0.0
+    word_learning_rate: float = 0.0
+    generative_weight: float = 0.0
 
     def transform(self, X: Any) -> np.ndarray:
         """Topic proportions of documents, shape (n_docs, n_topics)."""
@@ -122,55 +142,78 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     # What a subclass says of its targets.
 
-    def _response(self) -> Response:
-        raise NotImplementedError
-
-    def _initial_U(self, n_outputs: int, rng: np.random.Generator) -> np.ndarray:
-        raise NotImplementedError
-
     def _fitted_U(self) -> np.ndarray:
         raise NotImplementedError
 
     def _set_parameters(self, phi: np.ndarray, U: np.ndarray) -> None:
         raise NotImplementedError
 
-    def _curvature(self, n_outputs: int) -> float:
-        """Second derivative of the loss with respect to a score, which the coefficients' learning rate is divided by."""
-        raise NotImplementedError
-
     def _set_spread(self, theta: np.ndarray, examples: Examples, kept: float) -> None:
         """Called with inferred training documents, for the response's own spread; `kept` is the part of the earlier one."""
+
+    def _guided_topic(self, key: Any, U: np.ndarray) -> int:
+        """The topic that a key of `seed_words` names, for coefficients that start at U."""
+        n_topics = U.shape[1]
+        if not (isinstance(key, int | np.integer) and 0 <= key < n_topics):
+            raise ValueError(f"seed_words names the topic {key!r}, expected a number from 0 to {n_topics - 1}")
+        return int(key)
 
     # Documents in, theta out.
 
     def _documents(self, X: Any) -> Documents:
-        return as_documents(validate_data(self, X, **_accepted(X), reset=False))
+        return self._scaled(as_documents(validate_data(self, X, **_accepted(X), reset=False)))
+
+    def _scaled(self, documents: Documents) -> Documents:
+        if self.count_scale not in ("log", "linear"):
+            raise ValueError(f"count_scale must be 'log' or 'linear', got {self.count_scale!r}")
+        return documents.logarithmic() if self.count_scale == "log" else documents
 
     def _phi(self, dtype: np.dtype[Any]) -> np.ndarray:
         return check_phi(np.asarray(self.components_, dtype).T)
 
-    def _layers(self, phi: np.ndarray) -> Layers:
+    def _layers(self, phi: np.ndarray, response: Response, alpha: Any) -> Layers:
+        if isinstance(alpha, str):
+            raise ValueError(f"alpha must be 'auto', a number or one for each topic, got {alpha!r}")
         if not isinstance(self.step_size, str) and np.ndim(self.step_size):
             raise ValueError("step_size of an estimator must be 'l1', 'kl' or a number")
-        return check_layers(self.alpha, self.n_layers, self.step_size, phi, 0)
+        n_layers: Any = response.n_layers if isinstance(self.n_layers, str) and self.n_layers == "auto" else self.n_layers
+        return check_layers(alpha, n_layers, self.step_size, phi, 0)
 
-    def _inputs(self, X: Any, y: Any, sample_weight: Any, *, reset: bool, **y_checks: Any) -> tuple[Documents, Any, np.ndarray]:
-        """Checked documents, targets and weights of a fit; documents without weight are left out."""
+    def _response(self) -> Response:
+        """The response, once a fit has said what it needs to know of y."""
+        raise NotImplementedError
+
+    def _estimates_alpha(self) -> bool:
+        return isinstance(self.alpha, str) and self.alpha == "auto"
+
+    def _inputs(
+        self, X: Any, y: Any, sample_weight: Any, labelled: np.ndarray | None = None, *, reset: bool, **y_checks: Any
+    ) -> tuple[Documents, Any, np.ndarray, np.ndarray]:
+        """Checked documents, targets and weights of a fit, and which have a target; documents without weight are left out."""
         if y is None and not y_checks:
             X = validate_data(self, X, **_accepted(X), reset=reset)
         else:
             X, y = validate_data(self, X, y, **_accepted(X), reset=reset, **y_checks)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        labelled = np.ones(len(weights), bool) if labelled is None else labelled
         if not weights.any():
             raise ValueError("sample_weight is zero for all documents")
+        if not weights[labelled].any():
+            raise ValueError("sample_weight is zero for all documents that have a target")
         if not weights.all():
             kept = np.flatnonzero(weights)
-            X, y, weights = X[kept], y if y is None else y[kept], weights[kept]
-        return as_documents(X), y, weights
+            X, y, weights, labelled = X[kept], y if y is None else y[kept], weights[kept], labelled[kept]
+        if y is not None and not labelled.all():
+            # A placeholder must be a target of these documents.
+            y = y.copy()
+            y[~labelled] = y[np.argmax(labelled)]
+        return self._scaled(as_documents(X)), y, weights, labelled
 
     def _theta(self, documents: Documents) -> np.ndarray:
         phi = self._phi(documents.counts.dtype)
-        layers, engine, n_threads = self._layers(phi), new_engine(phi.dtype), effective_n_jobs(self.n_jobs)
+        layers, n_threads = self._layers(phi, self._response(), self.alpha_), effective_n_jobs(self.n_jobs)
+        engine = new_engine(phi.dtype)
+        documents = documents.weighted(self.word_weights_) if hasattr(self, "word_weights_") else documents
         theta = np.empty((documents.n_docs, phi.shape[1]), phi.dtype)
         for batch in chunks(documents.n_docs):
             theta[batch] = forward(engine, phi, documents, batch, layers, keep=False, n_threads=n_threads)
@@ -181,34 +224,41 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _generator(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
 
-    def _schedule(self, n_docs: int, n_outputs: int) -> Schedule:
-        check_whole("n_topics", self.n_topics)
+    def _schedule(self, examples: Examples, response: Response, n_epochs: int | None = None) -> Schedule:
         check_whole("n_iter_no_change", self.n_iter_no_change)
-        for name in ("learning_rate", "coef_learning_rate", "average_from"):
+        for name in ("learning_rate", "coef_learning_rate", "word_learning_rate", "average_from", "generative_weight"):
             if not (isinstance(value := getattr(self, name), Real) and 0 <= float(value) < np.inf):
                 raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
+        if not (isinstance(self.word_dropout, Real) and 0 <= float(self.word_dropout) < 1):
+            raise ValueError(f"word_dropout must be a fraction of at least 0 and below 1, got {self.word_dropout!r}")
         if not 1 <= self.beta < np.inf:
             raise ValueError(f"beta must be at least 1, got {self.beta!r}: below 1 the prior of the topics has no bound")
         if self.learning_rate_decay not in ("linear", "constant"):
             raise ValueError(f"learning_rate_decay must be 'linear' or 'constant', got {self.learning_rate_decay!r}")
         if not 0 < self.validation_fraction < 1:
             raise ValueError(f"validation_fraction must be between 0 and 1, got {self.validation_fraction!r}")
-        batch_sizes = self._batch_sizes(n_docs)
+        batch_sizes = self._batch_sizes(examples.documents.n_docs)
+        words_per_document = max(1.0, float(np.average(examples.lengths, weights=examples.weights)))
         return Schedule(
-            n_epochs=self._n_epochs(n_docs, batch_sizes[0]),
+            n_epochs=self._n_epochs() if n_epochs is None else n_epochs,
             batch_sizes=batch_sizes,
             learning_rate=self.learning_rate,
-            coef_learning_rate=self.coef_learning_rate / self._curvature(n_outputs),
+            coef_learning_rate=self.coef_learning_rate / response.curvature(examples.y, examples.weights),
             decay=self.learning_rate_decay,
             average_from=self.average_from,
             beta=self.beta,
+            word_learning_rate=self.word_learning_rate,
+            word_dropout=self.word_dropout,
+            word_weight=response.word_weight + self.generative_weight / words_per_document,
+            guide=_GUIDE,
         )
 
-    # The two "auto" rules, measured on 500 to 63,000 reviews: about 200 steps on large batches beat more steps on small ones.
+    # Measured on 500 to 63,000 reviews: ten epochs on large batches beat more steps on small ones.
 
     def _batch_sizes(self, n_docs: int) -> tuple[int, int]:
         if self.batch_size == "auto":
-            automatic = min(1000, max(128, n_docs // 8))
+            part, most = self._auto_batch
+            automatic = min(most, max(128, n_docs // part))
             return automatic, automatic
         sizes: Any = self.batch_size if isinstance(self.batch_size, tuple | list) else (self.batch_size, self.batch_size)
         if len(sizes) != 2:
@@ -217,18 +267,65 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             check_whole("batch_size", size)
         return int(sizes[0]), int(sizes[1])
 
-    def _n_epochs(self, n_docs: int, batch_size: int) -> int:
-        if isinstance(self.n_epochs, str) and self.n_epochs == "auto":
-            steps_per_epoch = -(-n_docs // batch_size)
-            return max(10, -(-200 // steps_per_epoch))
+    def _n_epochs(self) -> int:
         check_whole("n_epochs", self.n_epochs)
         return int(self.n_epochs)
 
-    def _start(self, examples: Examples, n_outputs: int, rng: np.random.Generator, *, go_on: bool) -> learning.State:
-        """The state before the first step: random, or, to `go_on`, that of the last fit."""
-        phi = initial_phi(examples, self.n_topics, rng)
-        U = self._initial_U(n_outputs, rng)
+    def _n_topics(self, response: Response, y: np.ndarray) -> int:
+        """As many as asked for; "auto" is 20, or one for each class where there are more."""
+        if isinstance(self.n_topics, str) and self.n_topics == "auto":
+            return 20 if response.two_sided else max(20, response.n_outputs(y))
+        check_whole("n_topics", self.n_topics)
+        return int(self.n_topics)
+
+    def _guide(self, U: np.ndarray, n_words: int) -> learning.Guide | None:
+        """`seed_words` as rows of Phi."""
+        if self.seed_words is None:
+            return None
+        is_dict = isinstance(self.seed_words, Mapping)
+        if not is_dict and (isinstance(self.seed_words, str) or not isinstance(self.seed_words, Sequence)):
+            raise ValueError(f"seed_words must be a dict or a list of lists of words, got {self.seed_words!r}")
+        pairs = list(self.seed_words.items() if is_dict else enumerate(self.seed_words))
+        words = [[self._column(word, n_words) for word in seeds] for _, seeds in pairs]
+        rows = np.unique(np.concatenate([np.array(seeds, np.int32) for seeds in words] or [np.zeros(0, np.int32)]))
+        towards = np.zeros((len(rows), U.shape[1]))
+        for (key, _), seeds in zip(pairs, words, strict=True):
+            if seeds:
+                topic = self._guided_topic(key, U) if is_dict else TopicEstimator._guided_topic(self, key, U)
+                towards[np.searchsorted(rows, seeds), topic] = 1 / len(set(seeds))
+        # Classes may share a topic.
+        sums = towards.sum(axis=0)
+        return learning.Guide(rows, towards / np.where(sums > 0, sums, 1)) if len(rows) else None
+
+    def _column(self, word: Any, n_words: int) -> int:
+        """The column of a seed word."""
+        if isinstance(word, str):
+            names = getattr(self, "feature_names_in_", None)
+            if names is None:
+                raise ValueError(
+                    f"seed_words has the name {word!r}, but X has no names: give the numbers of columns, or a data frame"
+                )
+            found = np.flatnonzero(names == word)
+            if not len(found):
+                raise ValueError(f"seed_words has the name {word!r}, which is not a column of X")
+            return int(found[0])
+        if not (isinstance(word, int | np.integer) and 0 <= word < n_words):
+            raise ValueError(f"seed_words has the word {word!r}, expected a column from 0 to {n_words - 1}")
+        return int(word)
+
+    def _start(self, examples: Examples, response: Response, rng: np.random.Generator, *, go_on: bool) -> learning.State:
+        """The state before the first step: fresh, or, to `go_on`, that of the last fit."""
+        n_topics = self._n_topics(response, examples.y)
+        phi, U = start(examples.documents, examples.y, examples.weights, response, n_topics, rng)
+        guide = self._guide(U, len(phi))
+        if guide is not None:
+            has_seeds = guide.towards.any(axis=0)
+            phi[:, has_seeds] *= 1 - _GUIDED_START
+            phi[guide.rows] += _GUIDED_START * guide.towards
+        word_weights = np.ones(len(phi)) if self.word_learning_rate else None
         if go_on:
+            if self._learned_response != response:
+                raise ValueError(f"to go on, the response must be that of the last fit, {self._learned_response}; got {response}")
             last_phi, last_U = self.components_.T, self._fitted_U()
             if last_phi.shape != phi.shape or last_U.shape != U.shape:
                 raise ValueError(
@@ -236,68 +333,82 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                     f"{last_phi.shape} and {last_U.shape}; got {phi.shape} and {U.shape}"
                 )
             phi, U = last_phi, last_U
+            word_weights = getattr(self, "word_weights_", word_weights)
         dtype = examples.documents.counts.dtype
-        return learning.begin(check_phi(phi.astype(dtype)), np.ascontiguousarray(U, dtype))
+        return learning.begin(check_phi(phi.astype(dtype)), np.ascontiguousarray(U, dtype), word_weights, guide)
 
-    def _fit(self, documents: Documents, y: np.ndarray, weights: np.ndarray, n_outputs: int) -> None:
+    def _fit(self, examples: Examples, response: Response, *, n_epochs: int | None = None) -> None:
         """Train on all documents with a weight; sets the fitted attributes only when training has ended."""
-        examples = Examples(documents, y, weights)
         rng = self._generator()
-        schedule = self._schedule(examples.documents.n_docs, n_outputs)
-        state = self._start(examples, n_outputs, rng, go_on=self.warm_start and hasattr(self, "components_"))
-        layers = self._layers(state.phi)
+        schedule = self._schedule(examples, response, n_epochs)
+        state = self._start(examples, response, rng, go_on=self.warm_start and hasattr(self, "components_"))
+        layers = self._layers(state.phi, response, _FIRST_ALPHA if self._estimates_alpha() else self.alpha)
         validation = None
         if self.early_stopping:
             examples, validation = examples.split(self.validation_fraction, rng)
         with reporter(schedule.n_epochs * examples.documents.n_docs, self.verbose) as report:
-            phi, U, history = train(
+            parameters, layers, history = train(
                 state,
                 examples,
-                self._response(),
+                response,
                 layers,
                 schedule,
                 rng,
                 validation=validation,
                 patience=self.n_iter_no_change if self.early_stopping else None,
                 n_threads=effective_n_jobs(self.n_jobs),
+                estimate_alpha=self._estimates_alpha(),
                 report=report,
             )
-        self._set_parameters(phi, U)
+        self._keep(parameters, layers, response)
         self._summarise(examples, seen_weight=0.0)
         self.history_ = history
-        self.__dict__.pop("_state", None)
+        for name in ("_state", "_rng", "_total_weight"):
+            self.__dict__.pop(name, None)
 
-    def _partial_fit(self, documents: Documents, y: np.ndarray, weights: np.ndarray, n_outputs: int) -> None:
+    def _keep(self, parameters: learning.Parameters, layers: Layers, response: Response) -> None:
+        self._learned_response = response
+        self._set_parameters(parameters.phi, parameters.U)
+        self.alpha_ = layers.alpha
+        self.__dict__.pop("word_weights_", None)
+        if parameters.word_weights is not None:
+            self.word_weights_ = parameters.word_weights
+
+    def _partial_fit(self, examples: Examples, response: Response) -> None:
         """Steps on the documents in their order, with the rates for a stream of unknown length."""
-        if hasattr(self, "_state"):
-            documents = replace(documents, counts=documents.counts.astype(self._state.phi.dtype, copy=False))
-        examples = Examples(documents, y, weights)
-        schedule = self._schedule(examples.documents.n_docs, n_outputs)
+        if self._estimates_alpha():
+            raise ValueError("alpha='auto' needs all documents: use fit, or give partial_fit a number")
         n_threads = effective_n_jobs(self.n_jobs)
         if hasattr(self, "_state"):
-            state = learning.copy(self._state)
+            counts = examples.documents.counts.astype(self._state.phi.dtype, copy=False)
+            examples = replace(examples, documents=replace(examples.documents, counts=counts))
+            state, rng = learning.copy(self._state), deepcopy(self._rng)
         else:
-            state = self._start(examples, n_outputs, self._generator(), go_on=hasattr(self, "components_"))
+            rng = self._generator()
+            state = self._start(examples, response, rng, go_on=hasattr(self, "components_"))
+        schedule = self._schedule(examples, response)
         total_weight = getattr(self, "_total_weight", 0.0)
-        layers, engine = self._layers(state.phi), new_engine(state.phi.dtype)
+        layers, engine = self._layers(state.phi, response, self.alpha), new_engine(state.phi.dtype)
         size, n_docs = schedule.batch_size(0), examples.documents.n_docs
         losses = np.empty(n_docs)
-        scores = np.empty((n_docs, n_outputs))
+        scores = np.empty((n_docs, len(state.U)))
         for first in range(0, n_docs, size):
             batch = np.arange(first, min(first + size, n_docs))
             batch_weight = float(examples.weights[batch].sum())
             total_weight += batch_weight
+            if not batch_weight:
+                scores[batch], losses[batch] = 0, 0
+                continue
             rates = schedule.stream_rates(state.n_steps, total_weight)
-            scores[batch], losses[batch] = step(
-                state, engine, examples, batch, self._response(), layers, rates, batch_weight, n_threads
-            )
+            seen = step(state, engine, examples, batch, response, layers, schedule, rates, batch_weight, rng, n_threads)
+            scores[batch], losses[batch] = seen.scores, seen.losses
         history = {name: list(values) for name, values in getattr(self, "history_", {}).items()}
         history.setdefault("loss", []).append(float(np.average(losses, weights=examples.weights)))
-        history.setdefault("score", []).append(self._response().score(scores, losses, examples.y, examples.weights))
-        self._set_parameters(*learning.parameters(state, n_threads))
+        history.setdefault("score", []).append(score(response, scores, losses, examples, schedule.word_weight))
+        self._keep(learning.parameters(state, n_threads), layers, response)
         self._summarise(examples, seen_weight=getattr(self, "_total_weight", 0.0))
         learning.rest(state)
-        self._state, self._total_weight, self.history_ = state, total_weight, history
+        self._state, self._rng, self._total_weight, self.history_ = state, rng, total_weight, history
 
     def _summarise(self, examples: Examples, seen_weight: float) -> None:
         """What is said of the model as a whole, from (at most _SUMMARY_DOCS of) these documents.

@@ -98,7 +98,9 @@ def describe(model: Any, names: Any = None, *, n_words: int = 8, relevance: floa
     shares = model.topic_shares_
     words = relevant_words(model.components_, shares, names, n_words=n_words, relevance=relevance)
     n_topics = len(words)
-    order, weights = _weights(getattr(model, "coef_", None), getattr(model, "classes_", None), shares)
+    # Labels stand side by side, as outputs do; classes against each other.
+    classes = None if getattr(model, "_is_multilabel", False) else getattr(model, "classes_", None)
+    order, weights = _weights(getattr(model, "coef_", None), classes, shares)
 
     columns = [("topic", [str(topic) for topic in range(n_topics)])]
     columns.append(("share", [f"{share:.1%}" for share in shares]))

@@ -1,0 +1,291 @@
+"""Topics that predict classes and labels."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import column_or_1d
+
+from mirrorlda.fitting import documented, unchanged_on_failure
+from mirrorlda.responses import Response, Sigmoid, Softmax
+from mirrorlda.supervised import SUPERVISED_PARAMETERS, SupervisedTopicEstimator, without_missing
+from mirrorlda.training import Examples
+
+
+def _has_probabilities(classifier: TopicClassifier) -> bool:
+    """A response of the user's own need not have them."""
+    return classifier.response is None
+
+
+@documented(supervised=SUPERVISED_PARAMETERS)
+class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignore[misc]
+    """Topics that predict classes (BP-sLDA with a softmax response), or any number of labels (with a sigmoid for each).
+
+    Parameters
+    ----------
+    {supervised}
+    gamma : float, default=1.0
+        Factor of the scores before the softmax.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, as in scikit-learn.
+    response : Response, default=None
+        A response of your own in place of the softmax (see `mirrorlda.responses`); y holds class numbers.
+    {common}
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes; for several labels a document, their numbers.
+    components_ : ndarray of shape (n_topics, n_words)
+        Topics as rows, each a distribution over words.
+    coef_ : ndarray of shape (n_classes, n_topics)
+        How much each topic speaks for each class.
+    word_weights_ : ndarray of shape (n_words,)
+        How much each word counts.
+    alpha_ : ndarray of shape (n_topics,)
+        The prior's parameter, as given or estimated.
+    topic_shares_ : ndarray of shape (n_topics,)
+        Mean topic proportions of (at most 20,000) training documents.
+    history_ : dict of lists
+        Loss and accuracy (for several labels, the explained fraction of the log loss) of each epoch, on documents with words
+        left out.
+
+    Examples
+    --------
+    >>> from mirrorlda import TopicClassifier
+    >>> from mirrorlda.datasets import make_topics
+    >>> data = make_topics(n_docs=600, n_words=60, n_topics=3, n_classes=2, random_state=0)
+    >>> model = TopicClassifier(random_state=0).fit(data.X, data.y)
+    >>> model.predict(data.X[:3]).shape, model.predict_proba(data.X[:3]).shape
+    ((3,), (3, 2))
+    """
+
+    classes_: np.ndarray
+    _is_multilabel: bool
+
+    def __init__(
+        self,
+        n_topics: int | str = "auto",
+        *,
+        alpha: Any = 1.05,
+        beta: float = 1.0001,
+        gamma: float = 1.0,
+        n_layers: int | str = "auto",
+        step_size: str | float = "l1",
+        n_epochs: int = 10,
+        batch_size: int | tuple[int, int] | str = "auto",
+        learning_rate: float = 0.01,
+        coef_learning_rate: float = 0.5,
+        word_learning_rate: float = 0.03,
+        word_dropout: float = 0.25,
+        count_scale: str = "log",
+        generative_weight: float = 0.0,
+        class_weight: Any = None,
+        response: Response | None = None,
+        seed_words: Any = None,
+        learning_rate_decay: str = "linear",
+        average_from: float = 0.5,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 3,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_topics = n_topics
+        self.alpha = alpha
+        self.beta = beta
+        self.gamma = gamma
+        self.n_layers = n_layers
+        self.step_size = step_size
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.coef_learning_rate = coef_learning_rate
+        self.word_learning_rate = word_learning_rate
+        self.word_dropout = word_dropout
+        self.count_scale = count_scale
+        self.generative_weight = generative_weight
+        self.class_weight = class_weight
+        self.response = response
+        self.seed_words = seed_words
+        self.learning_rate_decay = learning_rate_decay
+        self.average_from = average_from
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn topics and coefficients from counts X (n_docs, n_words) and labels y.
+
+        y is (n_docs,) of any type, or (n_docs, n_labels) of 0 and 1 for several labels a document. Documents whose y is None or
+        NaN, or -1 among at least two other whole numbers, are learned from as well: they take the model's own prediction.
+        """
+        with unchanged_on_failure(self):
+            examples, labelled, classes = self._labels(X, y, sample_weight, reset=True)
+            if self.warm_start and hasattr(self, "classes_") and not np.array_equal(classes, self.classes_):
+                raise ValueError(
+                    f"warm_start needs the classes of the last fit, {self.classes_.tolist()}; got {classes.tolist()}"
+                )
+            self._set_classes(classes)
+            self._fit_labelled(self._numbered(examples, labelled), labelled, self._response())
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Go on learning from a part of a stream.
+
+        `classes` names all classes that will come; without it they are those of the first part. See the guide for the rates.
+        """
+        if self.class_weight == "balanced":
+            raise ValueError("class_weight='balanced' needs all documents: use fit, or give partial_fit a dict of weights")
+        with unchanged_on_failure(self):
+            first = not hasattr(self, "components_")
+            examples, labelled, present = self._labels(X, y, sample_weight, reset=first, may_miss=False)
+            if not labelled.all():
+                raise ValueError(f"y[{np.argmin(labelled)}] is missing: partial_fit needs a label for every document")
+            if first:
+                self._set_classes(present if classes is None else np.unique(classes))
+            elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+                raise ValueError(f"classes are {np.unique(classes).tolist()}, but the model has {self.classes_.tolist()}")
+            self._partial_fit(self._numbered(examples, labelled), self._response())
+        return self
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Log odds of the second class for two classes, otherwise a score for each class or label."""
+        scores = self.gamma * self._scores(X)
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 and not self._is_multilabel else scores
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probability of each class or label, shape (n_docs, n_classes)."""
+        scores = self._scores(X)
+        response = self._response()
+        if isinstance(response, Sigmoid):
+            return response.probabilities(scores)
+        probabilities: np.ndarray = np.exp(Softmax(self.gamma).log_probabilities(scores))
+        return probabilities
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of `predict_proba`."""
+        scores = self._scores(X)
+        if self._is_multilabel:
+            logarithms: np.ndarray = -np.logaddexp(0, -self.gamma * scores)
+            return logarithms
+        return Softmax(self.gamma).log_probabilities(scores)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of each document; of several labels, 1 where one is more probable than not."""
+        scores = self._scores(X)
+        predicted = self._response().predict(scores)
+        labels: np.ndarray = predicted if self._is_multilabel else self.classes_[predicted]
+        return labels
+
+    def _labels(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool, may_miss: bool = True
+    ) -> tuple[Examples, np.ndarray, np.ndarray]:
+        """Documents with their labels as given, which of them have one, and the classes among those."""
+        if y is not None:
+            y = y.toarray() if hasattr(y, "toarray") else _array(y)
+        y, labelled = without_missing(y)
+        if labelled is None and may_miss:
+            y, labelled = _without_minus_one(y)
+        is_wide = y is not None and y.ndim == 2 and y.shape[1] > 1
+        checks = {"multi_output": True} if is_wide else {}
+        documents, y, weights, labelled = self._inputs(X, y, sample_weight, labelled, reset=reset, **checks)
+        check_classification_targets(y)
+        is_multilabel = is_wide and type_of_target(y) == "multilabel-indicator"
+        if not reset and is_multilabel != self._is_multilabel:
+            fitted = "several labels" if self._is_multilabel else "one class"
+            raise ValueError(f"y has shape {y.shape}, but the model was fitted with {fitted} a document")
+        self._is_multilabel = is_multilabel
+        if is_multilabel:
+            return Examples(documents, Sigmoid().checked(y).astype(np.int64), weights), labelled, np.arange(y.shape[1])
+        y = column_or_1d(y, warn=True)
+        return Examples(documents, y, weights), labelled, np.unique(y[labelled])
+
+    def _set_classes(self, classes: np.ndarray) -> None:
+        self._check_gamma()
+        if isinstance(self.response, str | type):
+            raise ValueError(f"response must be an object like mirrorlda.responses.Response, got {self.response!r}")
+        if self.response is not None and not hasattr(self.response, "curvature"):
+            raise ValueError(f"response must inherit from mirrorlda.responses.Response, got {self.response!r}")
+        if len(classes) < 2 and not self._is_multilabel:
+            raise ValueError(f"y must have at least two classes, got one class: {classes.tolist()}")
+        self.classes_ = classes
+        own = Sigmoid(self.gamma) if self._is_multilabel else Softmax(self.gamma, len(classes))
+        self._fitted_response = own if self.response is None else self.response
+
+    def _numbered(self, examples: Examples, labelled: np.ndarray) -> Examples:
+        """Class numbers in place of labels, and the classes' weights in those of the documents."""
+        y, weights = examples.y, examples.weights
+        if self.class_weight is not None:
+            weights = weights.copy()
+            weights[labelled] *= compute_sample_weight(self.class_weight, y[labelled])
+            if not (np.isfinite(weights).all() and (weights >= 0).all() and weights[labelled].any()):
+                raise ValueError(
+                    f"class_weight must be finite, not negative, and not zero for all documents; got {self.class_weight!r}"
+                )
+        if self._is_multilabel:
+            if y.shape[1] != len(self.classes_):
+                raise ValueError(f"y has {y.shape[1]} labels, but the model has {len(self.classes_)}")
+            return Examples(examples.documents, y, weights)
+        numbers = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
+        unknown = np.flatnonzero(self.classes_[numbers] != y)
+        if len(unknown):
+            label = y[unknown[:1]].tolist()[0]
+            raise ValueError(f"y[{unknown[0]}] is {label!r}, which is not one of the classes {self.classes_.tolist()}")
+        return Examples(examples.documents, numbers, weights)
+
+    def _guided_topic(self, key: Any, U: np.ndarray) -> int:
+        """Of a class, the topic that speaks for it most at the start."""
+        found = np.flatnonzero(self.classes_ == key)
+        if not len(found):
+            raise ValueError(f"seed_words names the class {key!r}, which is not one of {self.classes_.tolist()}")
+        return int(np.argmax(U[found[0]]))
+
+    def _fitted_U(self) -> np.ndarray:
+        return self.coef_
+
+    def _set_parameters(self, phi: np.ndarray, U: np.ndarray) -> None:
+        self.components_ = phi.T
+        self.coef_ = U
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        # As for naive Bayes: scikit-learn's check of the score uses a few real-valued features, not word counts.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+def _array(y: Any) -> np.ndarray:
+    """NumPy would make the string "nan" of a NaN among strings in a list."""
+    array = np.asarray(y)
+    return np.array(y, object) if array.dtype.kind in "US" and isinstance(y, list | tuple) else array
+
+
+def _without_minus_one(y: Any) -> tuple[Any, np.ndarray | None]:
+    """scikit-learn's convention for documents without a label, where it cannot be one of two classes."""
+    array = np.asarray(y)
+    if array.ndim != 1 or array.dtype.kind != "i" or len(np.unique(array[array != -1])) < 2 or not (array == -1).any():
+        return y, None
+    labelled = array != -1
+    warnings.warn(
+        f"y is -1 for {(~labelled).sum()} documents, which are taken as unlabelled; name the class otherwise if it is one",
+        stacklevel=4,
+    )
+    return np.where(labelled, array, array[np.argmax(labelled)]), labelled

@@ -1,4 +1,4 @@
-# make demo | test | lint | bench | wheel | soak | clean
+# make demo | test | lint | bench | quality | wheel | soak | clean
 #
 # Every target makes its own virtual environment inside the checkout and installs what it needs from PyPI. Needed beforehand: Python 3.11 or
 # later with the venv module, and a C++20 compiler. CMake and Ninja come from PyPI where they are missing.
@@ -14,16 +14,17 @@ export PIP_NO_INPUT := 1
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: help demo test lint bench wheel soak clean tools
+.PHONY: help demo test lint bench quality wheel soak clean tools
 
 help:
-	@echo "make demo   train on film reviews and read the topics"
-	@echo "make test   build the wheel, install it, test it"
-	@echo "make lint   ruff, mypy, import-linter"
-	@echo "make bench  speed, beside tomotopy and scikit-learn"
-	@echo "make wheel  source distribution and portable wheel in dist/"
-	@echo "make soak   the core's tests under address and undefined-behaviour sanitizers"
-	@echo "make clean  remove all that the others made"
+	@echo "make demo     train on film reviews and read the topics"
+	@echo "make test     build the wheel, install it, test it"
+	@echo "make lint     ruff, mypy, import-linter"
+	@echo "make bench    speed, beside tomotopy and scikit-learn"
+	@echo "make quality  how good, beside tuned baselines, on the files in DATA=..."
+	@echo "make wheel    source distribution and portable wheel in dist/"
+	@echo "make soak     the core's tests under address and undefined-behaviour sanitizers"
+	@echo "make clean    remove all that the others made"
 
 tools:
 	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is not there: install Python 3.11 or later, or set PYTHON" >&2; exit 1; }
@@ -65,13 +66,19 @@ test: .venv-test/installed
 	.venv-test/bin/pytest --numprocesses 2 --doctest-modules --pyargs $(TESTS) mirrorlda
 
 lint: .venv-lint/made
-	.venv-lint/bin/ruff check src tests examples benchmarks
-	.venv-lint/bin/ruff format --check src tests examples benchmarks
+	.venv-lint/bin/ruff check src tests examples benchmarks experiments
+	.venv-lint/bin/ruff format --check src tests examples benchmarks experiments
 	.venv-lint/bin/mypy
 	PYTHONPATH=src .venv-lint/bin/lint-imports --no-cache
 
 bench: .venv-bench/installed
 	.venv-bench/bin/python benchmarks/bench.py
+
+# Hours with all systems; what has finished is kept in quality.jsonl and skipped next time. OPTIONS="--systems mirrorlda" and others:
+# experiments/README.md.
+quality: .venv-quality/installed
+	@[ -n "$(DATA)" ] || { echo "where are the files? make quality DATA=directory" >&2; exit 1; }
+	.venv-quality/bin/python experiments/quality.py "$(DATA)" $(OPTIONS)
 
 # The wheel is built from the source distribution, so that both are known to build; auditwheel (Linux) gives it the manylinux tag that it has
 # earned. The result is installed into a fresh environment and used once.
@@ -107,5 +114,6 @@ soak: .venv-soak/installed
 	  MIRRORLDA_ISA=$$isa $(SANITIZERS) .venv-soak/bin/pytest --quiet --capture=sys $(SANITIZED_TESTS); \
 	done
 
+# quality.jsonl stays: its runs took hours.
 clean:
 	rm -rf build dist .venv-* .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

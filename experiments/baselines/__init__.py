@@ -1,0 +1,1 @@
+"""What mirrorlda is compared with: estimators that choose their own hyper-parameters on what they are fitted to."""

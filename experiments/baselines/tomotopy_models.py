@@ -1,0 +1,165 @@
+"""tomotopy's LDA and supervised LDA as scikit-learn estimators.
+
+tomotopy refuses or aborts on documents without words: they are left out of training, and predicted by the mean.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from baselines.linear import PROPORTIONS, tuned_logistic, tuned_ridge
+from baselines.search import labelled
+
+# Training ends when this many iterations of Gibbs sampling have added less than this to the log-likelihood of a word.
+ITERATIONS, GAIN, MOST_ITERATIONS = 50, 0.005, 1000
+
+
+def word_lists(X: Any) -> list[list[str]]:
+    """The documents as tomotopy takes them; a word is called by its column."""
+    names = np.array([str(column) for column in range(X.shape[1])])
+    counts = X.data.astype(int)
+    bounds = zip(X.indptr[:-1], X.indptr[1:], strict=True)
+    return [np.repeat(names[X.indices[start:end]], counts[start:end]).tolist() for start, end in bounds]
+
+
+def train_until_still(model: Any, n_jobs: int) -> None:
+    """Gibbs sampling until the likelihood of a word stands still."""
+    # For tomotopy 0 is all cores.
+    workers = max(n_jobs, 0)
+    last = -np.inf
+    while model.global_step < MOST_ITERATIONS:
+        model.train(ITERATIONS, workers=workers)
+        if model.ll_per_word - last < GAIN:
+            break
+        last = model.ll_per_word
+
+
+def inferred(model: Any, X: Any, n_jobs: int) -> tuple[np.ndarray, list[Any]]:
+    """The rows of X that have words, and tomotopy's documents of them with their topics inferred."""
+    texts = word_lists(X)
+    rows = np.array([row for row, text in enumerate(texts) if text], int)
+    documents = [model.make_doc(texts[row]) for row in rows]
+    if documents:
+        model.infer(documents, workers=max(n_jobs, 0))
+    return rows, documents
+
+
+class TomotopyLDA(TransformerMixin, BaseEstimator):
+    """Unsupervised topics, with an asymmetric prior that is learned; `transform` gives topic proportions."""
+
+    def __init__(self, n_topics: int = 50, *, random_state: int = 0, n_jobs: int = 1) -> None:
+        self.n_topics = n_topics
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        self.fit_transform(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
+        """Proportions of the training documents as training left them."""
+        # Here, and in _SupervisedLDA: the other systems do without it.
+        import tomotopy
+
+        self.model_ = tomotopy.LDAModel(k=self.n_topics, seed=self.random_state)
+        texts = word_lists(X)
+        for text in texts:
+            if text:
+                self.model_.add_doc(text)
+        train_until_still(self.model_, self.n_jobs)
+        columns = [int(word) for word in self.model_.used_vocabs]
+        self.components_ = np.zeros((self.n_topics, X.shape[1]))
+        self.components_[:, columns] = [self.model_.get_topic_word_dist(topic) for topic in range(self.n_topics)]
+        rows = np.array([row for row, text in enumerate(texts) if text], int)
+        theta = self._proportions(len(texts), rows, self.model_.docs)
+        self.topic_shares_ = theta.mean(axis=0)
+        return theta
+
+    def transform(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        return self._proportions(X.shape[0], *inferred(self.model_, X, self.n_jobs))
+
+    def _proportions(self, n_docs: int, rows: np.ndarray, documents: Any) -> np.ndarray:
+        """Those of `documents` in their rows; without words the prior's mean."""
+        theta = np.tile(self.model_.alpha / self.model_.alpha.sum(), (n_docs, 1))
+        for row, document in zip(rows, documents, strict=True):
+            theta[row] = document.get_topic_dist()
+        return theta
+
+
+def lda_ridge(measure: str, seed: int, n_jobs: int = 1) -> Pipeline:
+    """Ridge regression on the proportions of LDA's topics; these are learned from documents without a label too."""
+    topics = TomotopyLDA(random_state=seed, n_jobs=n_jobs)
+    return Pipeline([("topics", topics), ("linear", tuned_ridge(PROPORTIONS, measure, n_jobs))])
+
+
+def lda_logistic(measure: str, seed: int, n_jobs: int = 1) -> Pipeline:
+    """Logistic regression on the proportions of LDA's topics; these are learned from documents without a label too."""
+    topics = TomotopyLDA(random_state=seed, n_jobs=n_jobs)
+    return Pipeline([("topics", topics), ("linear", tuned_logistic(PROPORTIONS, measure, n_jobs))])
+
+
+class _SupervisedLDA(BaseEstimator):
+    """One response; documents whose response is NaN have none."""
+
+    def __init__(self, n_topics: int = 20, *, random_state: int = 0, n_jobs: int = 1) -> None:
+        self.n_topics = n_topics
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _fit(self, X: Any, y: np.ndarray, kind: str) -> None:
+        import tomotopy
+
+        self.model_ = tomotopy.SLDAModel(k=self.n_topics, vars=kind, seed=self.random_state)
+        for text, response in zip(word_lists(X), y, strict=True):
+            if text:
+                self.model_.add_doc(text, y=[float(response)])
+        train_until_still(self.model_, self.n_jobs)
+        self.mean_ = np.nanmean(y)
+
+    def _estimates(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        estimates = np.full(X.shape[0], self.mean_)
+        rows, documents = inferred(self.model_, X, self.n_jobs)
+        if documents:
+            estimates[rows] = np.ravel(self.model_.estimate(documents))
+        return estimates
+
+
+class SupervisedLDARegressor(RegressorMixin, _SupervisedLDA):
+    """tomotopy's sLDA with a Gaussian response, standardised."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        y = np.asarray(y, np.float64)
+        self.centre_, self.scale_ = np.nanmean(y), np.nanstd(y)
+        self._fit(X, (y - self.centre_) / self.scale_, "l")
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        return self._estimates(X) * self.scale_ + self.centre_
+
+
+class SupervisedLDAClassifier(ClassifierMixin, _SupervisedLDA):
+    """tomotopy's sLDA with a binary response."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        y, known = np.asarray(y), labelled(y)
+        self.classes_, numbers = np.unique(np.array(y[known].tolist()), return_inverse=True)
+        if len(self.classes_) != 2:
+            raise ValueError(f"y must have two classes, found {len(self.classes_)}")
+        responses = np.full(len(y), np.nan)
+        responses[known] = numbers
+        self._fit(X, responses, "b")
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        second = self._estimates(X)
+        return np.column_stack([1 - second, second])
+
+    def predict(self, X: Any) -> np.ndarray:
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]

@@ -1,0 +1,60 @@
+"""Documents of a JSON-lines file: the training and the test part, counted over the training part's most frequent words."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.feature_extraction.text import CountVectorizer
+
+HELD_OUT = 0.2
+
+
+@dataclass(frozen=True)
+class Part:
+    """Counts, and the lines that they were counted from."""
+
+    X: sp.csr_matrix
+    lines: list[dict[str, Any]]
+
+    def values(self, field: str) -> list[Any]:
+        """Of each line; None where it has none."""
+        return [line.get(field) for line in self.lines]
+
+
+@lru_cache(maxsize=1)
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a file, one a line; gzip where the name ends so."""
+    with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+@lru_cache(maxsize=1)
+def read_parts(path: Path, text: str, n_words: int) -> tuple[Part, Part, CountVectorizer]:
+    """Training part, test part and what counts their words; stop words stay.
+
+    Lines say in `split` whether they are of the part "train" or "test". If none does, a random fifth is held out, always the
+    same.
+    """
+    lines = read_lines(path)
+    splits = np.array([line.get("split", "") for line in lines])
+    if not any(splits):
+        splits = np.where(np.random.default_rng(0).random(len(lines)) < HELD_OUT, "test", "train")
+    train, test = ([line for line, part in zip(lines, splits, strict=True) if part == name] for name in ("train", "test"))
+    if not (train and test):
+        raise ValueError(f"{path}: found {len(train)} lines to train on and {len(test)} to test, expected both")
+    vectorizer = CountVectorizer(max_features=n_words, token_pattern=r"(?u)\b\w+\b", dtype=np.float32)
+    X_train = vectorizer.fit_transform(line[text] for line in train)
+    return Part(X_train, train), Part(vectorizer.transform(line[text] for line in test), test), vectorizer
+
+
+@lru_cache(maxsize=1)
+def read_more(path: Path, text: str, vectorizer: CountVectorizer) -> sp.csr_matrix:
+    """Counts of all documents of another file over the same words."""
+    return vectorizer.transform(line[text] for line in read_lines(path))

@@ -1,0 +1,183 @@
+"""How good: held-out scores with default settings beside tuned baselines, mean and deviation over seeds, training times.
+
+    python experiments/quality.py DATA_DIR [--rows imdb-rating ...] [--systems mirrorlda linear-tfidf ...]
+    python experiments/quality.py --file reviews.jsonl.gz --text text --target stars
+
+DATA_DIR holds imdb.jsonl.gz and the others, one JSON object a line with a text, its labels and its split; rows whose files
+are not there are left out. All systems see the same word counts. What they choose, they choose on the training part.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.metrics import get_scorer
+from threadpoolctl import threadpool_limits
+
+from baselines import linear, network, tomotopy_models
+from mirrorlda import TopicClassifier, TopicModel, TopicRegressor
+from mirrorlda.topics import relevant_words
+from results import Run, append_run, print_table, read_runs
+from rows import Row, examples, known_rows, row_of_file
+
+N_TOPICS, N_TOP_WORDS = 50, 10
+SYSTEMS = ["mirrorlda", "linear-tfidf", "linear-counts", "network", "lda", "slda"]
+DETERMINISTIC = ["linear-tfidf", "linear-counts"]
+# Training may take ten times as long as this system does, choice of its penalty included, or a minute.
+YARDSTICK, TIMES, AT_LEAST = "linear-tfidf", 10, 60.0
+
+
+def estimators(measure: str, seed: int, n_jobs: int) -> dict[str, Any]:
+    """An estimator of each system that has one for the measure."""
+    common = {"random_state": seed, "n_jobs": n_jobs}
+    if measure == "npmi":
+        return {"mirrorlda": TopicModel(N_TOPICS, **common), "lda": tomotopy_models.TomotopyLDA(N_TOPICS, **common)}
+    if measure == "r2":
+        return {
+            "mirrorlda": TopicRegressor(**common),
+            "linear-tfidf": linear.tuned_ridge(linear.TFIDF, measure, n_jobs),
+            "linear-counts": linear.tuned_ridge(linear.COUNTS, measure, n_jobs),
+            "network": network.tuned_regressor(measure, seed, n_jobs),
+            "lda": tomotopy_models.lda_ridge(measure, seed, n_jobs),
+            "slda": tomotopy_models.SupervisedLDARegressor(**common),
+        }
+    classifiers = {
+        "mirrorlda": TopicClassifier(**common),
+        "linear-tfidf": linear.tuned_logistic(linear.TFIDF, measure, n_jobs),
+        "linear-counts": linear.tuned_logistic(linear.COUNTS, measure, n_jobs),
+        "network": network.tuned_classifier(measure, seed, n_jobs),
+        "lda": tomotopy_models.lda_logistic(measure, seed, n_jobs),
+    }
+    if measure == "roc_auc":
+        classifiers["slda"] = tomotopy_models.SupervisedLDAClassifier(**common)
+    return classifiers
+
+
+def topic_scores(model: Any, X: sp.csr_matrix) -> dict[str, float]:
+    """Mean NPMI of the topics' most probable and of their most relevant words in the documents X."""
+    from mirrorlda.metrics import npmi_coherence
+
+    words = relevant_words(model.components_, model.topic_shares_, n_words=N_TOP_WORDS)
+    return {
+        "npmi by probability": float(npmi_coherence(model.components_, X, n_words=N_TOP_WORDS).mean()),
+        "npmi by relevance": float(npmi_coherence(words, X, n_words=N_TOP_WORDS).mean()),
+    }
+
+
+def run(row: Row, system: str, seed: int, n_jobs: int) -> Run:
+    """Train a system and measure it on the test part; the time is that of `fit`, choice of hyper-parameters included."""
+    model = estimators(row.measure, seed, n_jobs)[system]
+    X, y, X_test, y_test = examples(row, seed)
+    start, cpu_start = time.perf_counter(), time.process_time()
+    model.fit(X, y)
+    seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu_start
+    if row.measure == "npmi":
+        scores = topic_scores(model, X_test)
+    else:
+        scores = {row.measure: float(get_scorer(row.measure)(model, X_test, y_test))}
+    chosen = str(getattr(model, "best_params_", ""))
+    return Run(row.name, system, seed, scores, round(seconds, 2), round(cpu_seconds, 2), n_jobs, chosen)
+
+
+def wanted(rows: list[Row], systems: list[str], n_seeds: int) -> list[tuple[Row, str, int]]:
+    """Rows, systems and seeds to run; what is deterministic runs once unless labels are drawn."""
+    return [
+        (row, system, seed)
+        for row in rows
+        for system in systems
+        if system in estimators(row.measure, 0, 1)
+        for seed in range(1 if system in DETERMINISTIC and row.n_labelled is None else n_seeds)
+    ]
+
+
+def run_all(jobs: list[tuple[Row, str, int]], out: Path, n_jobs: int) -> None:
+    for number, (row, system, seed) in enumerate(jobs, 1):
+        where = f"[{number}/{len(jobs)}] {row.name}, {system}, seed {seed}"
+        print(where, end=": ", file=sys.stderr, flush=True)
+        with threadpool_limits(None if n_jobs < 0 else n_jobs):
+            finished = run(row, system, seed, n_jobs)
+        append_run(out, finished)
+        scores = ", ".join(f"{measure} {score:.4f}" for measure, score in finished.scores.items())
+        print(f"{scores} in {finished.seconds:.1f} s", file=sys.stderr, flush=True)
+
+
+def verdict(row: Row, mean: float) -> str:
+    if row.must is None or mean < row.must:
+        return "" if row.must is None else "MISSED"
+    return "must" if row.stretch is None or mean < row.stretch else "stretch"
+
+
+def table_of_row(row: Row, runs: list[Run]) -> Iterator[list[str]]:
+    """A line for each system and score of a row; must and stretch are what mirrorlda has to reach."""
+    by_system = {system: found for system in SYSTEMS if (found := [run for run in runs if run.system == system])}
+    seconds = {system: float(np.mean([run.seconds for run in found])) for system, found in by_system.items()}
+    limit = max(AT_LEAST, TIMES * seconds.get(YARDSTICK, 0.0))
+    for system, found in by_system.items():
+        in_time = f"{'within' if seconds[system] <= limit else 'OVER'} {limit:.0f} s"
+        for measure in found[0].scores:
+            scores = [run.scores[measure] for run in found]
+            mean, deviation = np.mean(scores), f"{np.std(scores, ddof=1):.4f}" if len(scores) > 1 else ""
+            goals = ["", "", ""]
+            if system == "mirrorlda":
+                goals = [*("" if goal is None else f"{goal:.3f}" for goal in (row.must, row.stretch)), verdict(row, mean)]
+            training = [f"{seconds[system]:.1f} s", in_time if system == "mirrorlda" else ""]
+            yield [row.name, measure, system, f"{mean:.4f}", deviation, str(len(scores)), *goals, *training]
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="How good: held-out scores beside tuned baselines.")
+    parser.add_argument("data", type=Path, nargs="?", metavar="DATA_DIR", help="where imdb.jsonl.gz and the others are")
+    own = parser.add_argument_group(
+        "a file of your own", "JSON objects, one a line; a field split says train or test, or else a fifth is held out"
+    )
+    own.add_argument("--file", type=Path, help=".jsonl or .jsonl.gz")
+    own.add_argument("--text", default="text", help="field of the text")
+    own.add_argument("--target", help="field to predict: numbers, or classes if they are strings or two")
+    own.add_argument("--words", type=int, default=5_000, help="size of the vocabulary")
+    parser.add_argument("--rows", nargs="+", choices=[row.name for row in known_rows(Path())], help="these rows of DATA_DIR only")
+    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=-1, help="threads or processes of each system, -1 for all cores")
+    parser.add_argument("--out", type=Path, default=Path("quality.jsonl"), help="finished runs, one a line")
+    parser.add_argument("--resume", action=argparse.BooleanOptionalAction, default=True, help="skip runs that are in OUT")
+    chosen = parser.parse_args()
+    if (chosen.file is None) != (chosen.target is None):
+        parser.error("--file and --target go together")
+    if chosen.data is None and chosen.file is None:
+        parser.error("nothing to measure: give DATA_DIR or --file and --target")
+    return chosen
+
+
+def rows_to_run(chosen: argparse.Namespace) -> list[Row]:
+    rows = [] if chosen.data is None else known_rows(chosen.data)
+    if chosen.rows is not None:
+        rows = [row for row in rows if row.name in chosen.rows]
+    for row in rows:
+        if not row.is_there():
+            print(f"{row.name} left out: its files are not all in {chosen.data}", file=sys.stderr)
+    rows = [row for row in rows if row.is_there()]
+    if chosen.file is not None:
+        rows.append(row_of_file(chosen.file, chosen.text, chosen.target, chosen.words))
+    return rows
+
+
+def main() -> None:
+    chosen = options()
+    rows = rows_to_run(chosen)
+    done = read_runs(chosen.out) if chosen.resume else {}
+    todo = [job for job in wanted(rows, chosen.systems, chosen.seeds) if (job[0].name, *job[1:]) not in done]
+    run_all(todo, chosen.out, chosen.jobs)
+    runs = list(read_runs(chosen.out).values())
+    header = ["row", "measure", "system", "mean", "deviation", "runs", "must", "stretch", "verdict", "training", "time limit"]
+    print_table(header, [line for row in rows for line in table_of_row(row, [run for run in runs if run.row == row.name])])
+
+
+if __name__ == "__main__":
+    main()

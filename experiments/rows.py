@@ -1,0 +1,86 @@
+"""Rows of the table of quality: what is predicted from which documents, and how it is measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.model_selection import train_test_split
+
+from baselines.search import labelled
+from documents import read_lines, read_more, read_parts
+
+
+@dataclass(frozen=True)
+class Row:
+    """What to predict, and the measure by scikit-learn's name; without a target topics are measured, by "npmi"."""
+
+    name: str
+    path: Path
+    target: str | None
+    measure: str
+    n_words: int = 5_000
+    must: float | None = None
+    stretch: float | None = None
+    # Only so many documents of the training part keep their label, other ones for each seed.
+    n_labelled: int | None = None
+    # A file of more documents without labels.
+    unlabelled: Path | None = None
+    text: str = "text"
+
+    def is_there(self) -> bool:
+        return self.path.exists() and (self.unlabelled is None or self.unlabelled.exists())
+
+
+def known_rows(data: Path) -> list[Row]:
+    """Rows of the same file stand together: one file is in memory at a time."""
+    names = "imdb", "imdb_unlabelled", "tripadvisor_79k", "20newsgroups"
+    imdb, more, hotels, news = (data / f"{name}.jsonl.gz" for name in names)
+    return [
+        Row("imdb-rating", imdb, "rating", "r2", must=0.617, stretch=0.665),
+        Row("imdb-sentiment", imdb, "sentiment", "roc_auc", must=0.957, stretch=0.962),
+        Row("imdb-sentiment-1000", imdb, "sentiment", "roc_auc", must=0.916, stretch=0.936, n_labelled=1_000, unlabelled=more),
+        Row("tripadvisor-stars", hotels, "stars", "r2", must=0.664, stretch=0.715),
+        Row("tripadvisor-stars-2000", hotels, "stars", "r2", must=0.565, stretch=0.62, n_labelled=2_000),
+        Row("20newsgroups-group", news, "group", "accuracy", n_words=10_000, must=0.833, stretch=0.85),
+        Row("20newsgroups-topics", news, None, "npmi", n_words=10_000),
+    ]
+
+
+def row_of_file(path: Path, text: str, target: str, n_words: int) -> Row:
+    """A row of the user's own: more than two numbers are predicted as numbers, all else as classes."""
+    values = {line.get(target) for line in read_lines(path)} - {None}
+    if len(values) < 2:
+        raise ValueError(f"{path}: found {len(values)} values of {target!r}, expected two or more")
+    numbers = all(isinstance(value, int | float) for value in values)
+    measure = "roc_auc" if len(values) == 2 else "r2" if numbers else "accuracy"
+    return Row(f"{path.name.split('.')[0]}-{target}", path, target, measure, n_words, text=text)
+
+
+def targets(values: list[Any], measure: str) -> np.ndarray:
+    """As estimators take them: numbers with NaN, or labels with None, where a document has none."""
+    if measure == "r2":
+        return np.array(values, np.float64)
+    return np.array(values, object if None in values else None)
+
+
+def examples(row: Row, seed: int) -> tuple[sp.csr_matrix, np.ndarray | None, sp.csr_matrix, np.ndarray | None]:
+    """Counts and targets of the training part, and those of the labelled documents of the test part."""
+    train, test, vectorizer = read_parts(row.path, row.text, row.n_words)
+    if row.target is None:
+        return train.X, None, test.X, None
+    X, values = train.X, train.values(row.target)
+    if row.n_labelled is not None:
+        classes = None if row.measure == "r2" else values
+        kept, _ = train_test_split(range(len(values)), train_size=row.n_labelled, stratify=classes, random_state=seed)
+        kept = set(kept)
+        values = [value if number in kept else None for number, value in enumerate(values)]
+    if row.unlabelled is not None:
+        more = read_more(row.unlabelled, row.text, vectorizer)
+        X, values = sp.vstack([X, more], "csr"), values + [None] * more.shape[0]
+    y_test = targets(test.values(row.target), row.measure)
+    known = labelled(y_test)
+    return X, targets(values, row.measure), test.X[known], np.array(y_test[known].tolist())

@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from baselines import linear, network, tomotopy_models
 from mirrorlda import TopicClassifier, TopicModel, TopicRegressor
+from mirrorlda.metrics import npmi_coherence
 from mirrorlda.topics import relevant_words
 from results import Run, append_run, print_table, read_runs
 from rows import Row, examples, known_rows, row_of_file
@@ -62,8 +63,6 @@ def estimators(measure: str, seed: int, n_jobs: int) -> dict[str, Any]:
 
 def topic_scores(model: Any, X: sp.csr_matrix) -> dict[str, float]:
     """Mean NPMI of the topics' most probable and of their most relevant words in the documents X."""
-    from mirrorlda.metrics import npmi_coherence
-
     words = relevant_words(model.components_, model.topic_shares_, n_words=N_TOP_WORDS)
     return {
         "npmi by probability": float(npmi_coherence(model.components_, X, n_words=N_TOP_WORDS).mean()),

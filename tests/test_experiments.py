@@ -71,7 +71,6 @@ def test_quality_measures_rows_and_resumes(data):
 
 
 def test_quality_of_topics(data):
-    pytest.importorskip("mirrorlda.metrics")
     output = quality(data, data, "--rows", "20newsgroups-topics", "--systems", "mirrorlda", "--seeds", "1")
     assert output.returncode == 0, output.stderr
     scores = json.loads((data / "runs.jsonl").read_text())["scores"]

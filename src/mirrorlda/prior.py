@@ -32,10 +32,13 @@ class TopicUsage:
         while sum(map(len, self._counts[1:])) >= self._wanted:
             del self._counts[0]
 
-    def alpha(self, alpha: np.ndarray) -> np.ndarray:
-        """A new estimate, starting from the last."""
-        counts = np.concatenate(self._counts)
-        return (1 + estimate_concentration(counts, alpha.astype(np.float64) - 1)).astype(alpha.dtype)
+    def alpha(self, alpha: np.ndarray, *, keep_total: bool = False) -> np.ndarray:
+        """A new estimate, starting from the last; `keep_total` leaves the sum of alpha - 1 as it is."""
+        before = alpha.astype(np.float64) - 1
+        estimate = estimate_concentration(np.concatenate(self._counts), before)
+        if keep_total:
+            estimate *= before.sum() / estimate.sum()
+        return (1 + estimate).astype(alpha.dtype)
 
 
 def estimate_concentration(counts: np.ndarray, concentration: np.ndarray, n_steps: int = _N_STEPS) -> np.ndarray:

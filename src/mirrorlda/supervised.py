@@ -22,7 +22,8 @@ SUPERVISED_PARAMETERS = """n_topics : int or "auto", default="auto"
         Number of topics; more of them than the data support stay almost empty. "auto" is 20, or one for each class where
         there are more.
     alpha : float, array of shape (n_topics,) or "auto", default=1.05
-        Dirichlet parameter of the topic proportions; below 1 they become sparse. "auto" estimates one for each topic.
+        Dirichlet parameter of the topic proportions; below 1 they become sparse. "auto" estimates one for each topic, with a
+        mean of 1.05.
     n_layers : int or "auto", default="auto"
         Mirror-descent layers that infer the topic proportions; "auto" is 5 for numbers and 4 for classes.
     n_epochs : int, default=10

@@ -218,7 +218,8 @@ def train(
         if patience is not None and epoch - best_epoch >= patience:
             break
         if usage is not None and min(_ALIKE, schedule.n_epochs // 2) <= epoch + 1 < schedule.n_epochs:
-            layers = replace(layers, alpha=usage.alpha(layers.alpha))
+            # The few layers of a prediction leave theta short of the maximum, which looks like a larger alpha each time.
+            layers = replace(layers, alpha=usage.alpha(layers.alpha, keep_total=not response.word_weight))
     parameters, layers = best if best is not None else (learning.parameters(state, n_threads), layers)
     return parameters, layers, history
 

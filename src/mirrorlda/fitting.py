@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
@@ -20,6 +20,7 @@ from mirrorlda.corpus import Documents, as_documents
 from mirrorlda.inference import Layers, check_layers, check_phi, check_whole, forward, new_engine
 from mirrorlda.progress import reporter
 from mirrorlda.responses import Response
+from mirrorlda.seeds import guide_of, topic_number
 from mirrorlda.start import start
 from mirrorlda.training import Examples, Schedule, chunks, score, step, train
 
@@ -153,10 +154,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _guided_topic(self, key: Any, U: np.ndarray) -> int:
         """The topic that a key of `seed_words` names, for coefficients that start at U."""
-        n_topics = U.shape[1]
-        if not (isinstance(key, int | np.integer) and 0 <= key < n_topics):
-            raise ValueError(f"seed_words names the topic {key!r}, expected a number from 0 to {n_topics - 1}")
-        return int(key)
+        return topic_number(key, U.shape[1])
 
     # Documents in, theta out.
 
@@ -278,46 +276,12 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         check_whole("n_topics", self.n_topics)
         return int(self.n_topics)
 
-    def _guide(self, U: np.ndarray, n_words: int) -> learning.Guide | None:
-        """`seed_words` as rows of Phi."""
-        if self.seed_words is None:
-            return None
-        is_dict = isinstance(self.seed_words, Mapping)
-        if not is_dict and (isinstance(self.seed_words, str) or not isinstance(self.seed_words, Sequence)):
-            raise ValueError(f"seed_words must be a dict or a list of lists of words, got {self.seed_words!r}")
-        pairs = list(self.seed_words.items() if is_dict else enumerate(self.seed_words))
-        words = [[self._column(word, n_words) for word in seeds] for _, seeds in pairs]
-        rows = np.unique(np.concatenate([np.array(seeds, np.int32) for seeds in words] or [np.zeros(0, np.int32)]))
-        towards = np.zeros((len(rows), U.shape[1]))
-        for (key, _), seeds in zip(pairs, words, strict=True):
-            if seeds:
-                topic = self._guided_topic(key, U) if is_dict else TopicEstimator._guided_topic(self, key, U)
-                towards[np.searchsorted(rows, seeds), topic] = 1 / len(set(seeds))
-        # Classes may share a topic.
-        sums = towards.sum(axis=0)
-        return learning.Guide(rows, towards / np.where(sums > 0, sums, 1)) if len(rows) else None
-
-    def _column(self, word: Any, n_words: int) -> int:
-        """The column of a seed word."""
-        if isinstance(word, str):
-            names = getattr(self, "feature_names_in_", None)
-            if names is None:
-                raise ValueError(
-                    f"seed_words has the name {word!r}, but X has no names: give the numbers of columns, or a data frame"
-                )
-            found = np.flatnonzero(names == word)
-            if not len(found):
-                raise ValueError(f"seed_words has the name {word!r}, which is not a column of X")
-            return int(found[0])
-        if not (isinstance(word, int | np.integer) and 0 <= word < n_words):
-            raise ValueError(f"seed_words has the word {word!r}, expected a column from 0 to {n_words - 1}")
-        return int(word)
-
     def _start(self, examples: Examples, response: Response, rng: np.random.Generator, *, go_on: bool) -> learning.State:
         """The state before the first step: fresh, or, to `go_on`, that of the last fit."""
         n_topics = self._n_topics(response, examples.y)
         phi, U = start(examples.documents, examples.y, examples.weights, response, n_topics, rng)
-        guide = self._guide(U, len(phi))
+        names = getattr(self, "feature_names_in_", None)
+        guide = guide_of(self.seed_words, names, lambda key: self._guided_topic(key, U), len(phi), n_topics)
         if guide is not None:
             has_seeds = guide.towards.any(axis=0)
             phi[:, has_seeds] *= 1 - _GUIDED_START

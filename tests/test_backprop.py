@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mirrorlda import infer, value_and_grad
-from mirrorlda.corpus import as_documents
+from mirrorlda.documents import as_documents
 from mirrorlda.inference import check_layers, new_engine
 from mirrorlda.objective import gradients
 from mirrorlda.responses import Softmax, SquaredError, Words

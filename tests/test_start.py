@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mirrorlda.corpus import as_documents
 from mirrorlda.datasets import make_topics
+from mirrorlda.documents import as_documents
 from mirrorlda.responses import Ordinal, Poisson, Sigmoid, Softmax, SquaredError, Words
 from mirrorlda.start import directions, leanings, start, word_frequencies
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mirrorlda.corpus import as_documents
+from mirrorlda.documents import as_documents
 
 
 def npmi_coherence(topics: Any, X: Any, names: Any = None, *, n_words: int = 10, epsilon: float = 1e-12) -> np.ndarray:

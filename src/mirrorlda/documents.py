@@ -1,4 +1,4 @@
-"""Documents in: one checked record of word counts, whatever the user's matrix was."""
+"""Documents in memory: one checked record of word counts, whatever the user's matrix was."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Documents:
 
     def logarithmic(self) -> Documents:
         """log2(1 + count) in place of each count: what is said twice is not worth twice as much."""
-        return replace(self, counts=np.log1p(self.counts) * self.counts.dtype.type(1 / np.log(2)))
+        return replace(self, counts=_core.logarithmic(self.counts))
 
     def weighted(self, word_weights: np.ndarray) -> Documents:
         """Each count times the weight of its word."""
@@ -58,8 +58,7 @@ class Documents:
 
         What stays grows by 1 / (1 - fraction), so that a document's total stays what it is on average.
         """
-        weights = None if word_weights is None else word_weights.astype(self.counts.dtype)
-        arrays = _core.thinned(self.indptr, self.indices, self.counts, numbers, weights, fraction, seed, n_threads)
+        arrays = _core.thinned(self.indptr, self.indices, self.counts, numbers, word_weights, fraction, seed, n_threads)
         return Documents(*arrays, self.n_words)
 
     def words_of(self, numbers: np.ndarray, n_threads: int = 1) -> np.ndarray:
@@ -88,7 +87,7 @@ def as_documents(X: Any, dtype: np.dtype[Any] | type | None = None) -> Documents
     Examples
     --------
     >>> import numpy as np
-    >>> from mirrorlda.corpus import as_documents
+    >>> from mirrorlda.documents import as_documents
     >>> documents = as_documents(np.array([[2, 0, 1], [0, 0, 0]]))
     >>> documents.n_docs, documents.n_words, documents.counts
     (2, 3, array([2., 1.], dtype=float32))

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mirrorlda.corpus import LARGEST_COUNT, Documents, as_documents
+from mirrorlda.documents import LARGEST_COUNT, Documents, as_documents
 
 DENSE = np.array([[2, 0, 1, 0], [0, 0, 0, 0], [0, 5, 0, 3], [1, 1, 1, 1]])
 

@@ -1,0 +1,137 @@
+"""JSON lines by the standard library's parser: its errors have a column, which Arrow's have not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from mirrorlda.readers.rows import LONGEST_ROW, BadFileError, Batch, Request, Rows, Tally, no_column
+from mirrorlda.readers.streams import Lines, Source
+from mirrorlda.readers.values import CHECKS, UnfitError, as_text, shown
+
+
+class Jsonlines:
+    """A pass over files of JSON lines: it remembers which of the columns asked for have been seen."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.asked = [*([] if request.text is None else [request.text]), *request.columns]
+        self.unseen = set(self.asked)
+        self.names: dict[str, None] = {}
+
+    def rows(self, source: Source, tally: Tally) -> Iterator[Rows]:
+        request = self.request
+        batch = Batch(source.name, request, tally)
+        checks = [(name, CHECKS[kind]) for name, kind in request.columns.items()]
+        with Lines(source, tally) as lines:
+            while line := lines.read():
+                if line.isspace():
+                    continue
+                row = _parsed(line, lines, tally)
+                if row is None:
+                    continue
+                if self.unseen:
+                    self._note(row)
+                try:
+                    text = None if request.text is None else as_text(row.get(request.text))
+                    values = [check(row.get(name)) for name, check in checks]
+                    if b"\\u" in line:
+                        _check_encodable([text, *values])
+                except UnfitError:
+                    self._bad(row, line, lines, tally)
+                    continue
+                batch.add(lines.number, len(line), text, values)
+                if batch.is_full:
+                    yield batch.take()
+        if batch.lines:
+            yield batch.take()
+
+    def _note(self, row: dict[str, Any]) -> None:
+        self.unseen -= row.keys()
+        if len(self.names) < 1000:
+            self.names.update(dict.fromkeys(list(row)[:1000]))
+
+    def end(self, file: str) -> None:
+        """After the last file: a column that no row had was misnamed. Files without rows show nothing."""
+        for name in self.asked:
+            if self.names and name in self.unseen:
+                raise BadFileError(file, f"{no_column(name, list(self.names))} (in no row)")
+
+    def _bad(self, row: dict[str, Any], line: bytes, lines: Lines, tally: Tally) -> None:
+        """Report the first of the columns asked for that is not as it should be."""
+        for name in self.asked:
+            check = as_text if name == self.request.text else CHECKS[self.request.columns[name]]
+            try:
+                check(row.get(name))
+                _check_encodable([row.get(name)])
+            except UnfitError as error:
+                there = "" if name in row else f" ({no_column(name, list(row))})"
+                tally.bad(lines.name, lines.number, _column(line.decode(), name), f"in {name!r}: {error}{there}")
+                return
+
+
+def _refuse(constant: str) -> Any:
+    raise UnfitError(f"found {constant}, which JSON does not have")
+
+
+DECODER = json.JSONDecoder(parse_constant=_refuse)
+
+
+def _parsed(line: bytes, lines: Lines, tally: Tally) -> dict[str, Any] | None:
+    """The object on a line; None if there is none, of which `tally` hears."""
+    column: int | None = 1
+    try:
+        if len(line) > LONGEST_ROW:
+            raise UnfitError
+        value = DECODER.decode(line.decode())
+    except json.JSONDecodeError as error:
+        column, reason = min(error.pos, len(error.doc.rstrip("\r\n"))) + 1, f"found what is not JSON: {error.msg}"
+        if b"\0" in line:
+            column, reason = lines.fault(line) or (column, reason)
+    except (UnfitError, UnicodeDecodeError) as error:
+        column, reason = lines.fault(line) or (1, str(error))
+    except RecursionError:
+        reason = "found JSON nested too deeply, expected an object of plain values"
+    except ValueError:
+        reason = "found a number of too many digits, expected one that a double can hold"
+    else:
+        if isinstance(value, dict):
+            return value
+        reason = f"found {shown(value)}, expected an object on each line"
+    tally.bad(lines.name, lines.number, column, reason)
+    return None
+
+
+def _check_encodable(values: list[Any]) -> None:
+    for value in values:
+        if isinstance(value, list):
+            _check_encodable(value)
+        elif isinstance(value, str):
+            try:
+                value.encode()
+            except UnicodeEncodeError as error:
+                raise UnfitError(f"found half of a surrogate pair, {value[error.start]!r}, expected Unicode text") from None
+
+
+def _column(line: str, name: str) -> int:
+    """Column of the value with this name (the last, as for the parser); of the object if there is none."""
+    position = line.index("{") + 1
+    place = line.index("{") + 1
+    while True:
+        position = _past_space(line, position)
+        if line[position] == "}":
+            return place
+        key, position = DECODER.raw_decode(line, position)
+        position = _past_space(line, _past_space(line, position) + 1)
+        if key == name:
+            place = position + 1
+        _, position = DECODER.raw_decode(line, position)
+        position = _past_space(line, position)
+        position += line[position] == ","
+
+
+def _past_space(line: str, position: int) -> int:
+    while line[position] in " \t\n\r":
+        position += 1
+    return position

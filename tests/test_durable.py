@@ -1,0 +1,103 @@
+"""Files that are there in full or not at all: links, permissions, errors, and what cannot be replaced."""
+
+import os
+import stat
+
+import pytest
+
+from mirrorlda import durable
+from mirrorlda.durable import replaced
+
+
+@pytest.fixture(params=["unnamed", "named"], autouse=True)
+def kind_of_file(request, monkeypatch):
+    """As on Linux, and as on systems where each file has a name."""
+    if request.param == "named":
+        monkeypatch.setattr(durable, "_open_unnamed", lambda directory: None)
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    return path
+
+
+def write(path, content=b"new"):
+    with replaced(path) as file:
+        file.write(content)
+
+
+def permissions(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_the_old_file_is_there_until_the_new_one_is(path):
+    with replaced(path) as file:
+        file.write(b"new")
+        file.flush()
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_an_error_while_writing_leaves_the_old_file_and_nothing_else(path, monkeypatch):
+    def interrupted():
+        with replaced(path) as file:
+            file.write(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (_ for _ in ()).throw(OSError(28, "disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        write(path)
+    assert path.read_bytes() == b"old"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_link_stays_and_what_it_leads_to_is_replaced(path, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    write(link)
+    assert link.is_symlink()
+    assert path.read_bytes() == b"new"
+    assert {entry.name for entry in tmp_path.iterdir()} == {"file", "link"}
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
+def test_a_file_that_is_replaced_keeps_its_permissions(path, mode):
+    path.chmod(mode)
+    with replaced(path) as file:
+        # From the first byte on: what is private is so while it is written.
+        assert stat.S_IMODE(os.fstat(file.fileno()).st_mode) == mode
+    assert permissions(path) == mode
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_a_new_file_follows_the_umask(tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        write(tmp_path / "new")
+    finally:
+        os.umask(before)
+    assert permissions(tmp_path / "new") == 0o666 & ~umask
+
+
+def test_what_is_no_file_is_refused_before_anything_is_written(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError, match=r"in place of a directory: .*folder"):
+        replaced(tmp_path / "folder").__enter__()
+    with pytest.raises(OSError, match=r"in place of a device or a pipe: .*pipe"):
+        replaced(tmp_path / "pipe").__enter__()
+    with pytest.raises(FileNotFoundError):
+        replaced(tmp_path / "missing" / "file").__enter__()
+    assert {entry.name for entry in tmp_path.iterdir()} == {"pipe", "folder"}
+
+
+def test_a_name_may_be_bytes(path):
+    write(os.fsencode(path))
+    assert path.read_bytes() == b"new"
+    with pytest.raises(TypeError, match=r"expected str, bytes or os\.PathLike object, not int"):
+        write(3)

@@ -11,6 +11,8 @@
 
 #include "engine.hpp"
 #include "learn.hpp"
+#include "shard.hpp"
+#include "text_bindings.hpp"
 #include "thin.hpp"
 
 namespace nb = nanobind;
@@ -44,6 +46,11 @@ bool has_contiguous_rows(const Strided<const T, 2>& array) {
   return array.size() == 0 || array.shape(1) == 1 || array.stride(1) == 1;
 }
 
+template <class T>
+bool has_shape_of(const std::optional<Array<T, 2>>& array, const Array<T, 2>& like) {
+  return !array || (array->shape(0) == like.shape(0) && array->shape(1) == like.shape(1));
+}
+
 // All of `values` in [0, limit).
 template <class I>
 void check_range(const I* values, size_t n, int64_t limit, const char* what) {
@@ -63,6 +70,20 @@ void check_documents(const Array<const int64_t, 1>& indptr, const Array<const in
   require(ascending, "indptr is not ascending");
 }
 
+// A shard's table of blocks, all of which lie within the shard.
+const Block* checked_blocks(const Array<const uint8_t, 1>& shard, const Array<const uint8_t, 1>& table, const BlockFormat& format) {
+  require(format.word_bytes >= 2 && format.word_bytes <= 4, "a word has 2, 3 or 4 bytes");
+  require(table.shape(0) % sizeof(Block) == 0 && reinterpret_cast<uintptr_t>(table.data()) % alignof(Block) == 0, "the table of blocks");
+  const Block* blocks = reinterpret_cast<const Block*>(table.data());
+  for (size_t i = 0; i < table.shape(0) / sizeof(Block); ++i) {
+    const uint32_t bytes = blocks[i].count_bytes;
+    require(bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8, "a count has 1, 2, 4 or 8 bytes");
+    const uint64_t size = block_size(blocks[i], format);
+    require(size <= shard.shape(0) && blocks[i].offset <= shard.shape(0) - size, "a block ends beyond its shard");
+  }
+  return blocks;
+}
+
 template <class T>
 struct BoundEngine {
   Engine<T> engine;
@@ -72,7 +93,8 @@ struct BoundEngine {
 
   Numpy<T> forward(Array<const T, 2> phi, Array<const int64_t, 1> indptr, Array<const int32_t, 1> indices, Array<const T, 1> counts,
                    Array<const int64_t, 1> documents, Array<const T, 1> alpha, int n_layers, int rule,
-                   std::optional<Array<const double, 2>> steps, bool keep, bool objective, int n_threads) {
+                   std::optional<Array<const double, 2>> steps, std::optional<Array<const T, 2>> frame, bool keep, bool objective,
+                   int n_threads) {
     check_documents(indptr, indices, documents);
     for (size_t d = 0; d < documents.shape(0); ++d)
       check_range(indices.data() + indptr(documents(d)), indptr(documents(d) + 1) - indptr(documents(d)), int64_t(phi.shape(0)),
@@ -83,6 +105,7 @@ struct BoundEngine {
     require(rule >= int(StepRule::l1) && rule <= int(StepRule::given), "rule is unknown");
     require((rule == int(StepRule::given)) == steps.has_value(), "steps are for the given rule only");
     require(!steps || (steps->shape(0) == n_docs && steps->shape(1) == size_t(n_layers)), "steps must be (n_docs, n_layers)");
+    require(!frame || (frame->shape(0) == 2 && frame->shape(1) == n_topics), "frame must be (2, n_topics)");
     Numpy<T> theta = new_array<T>({n_docs, n_topics});
     has_trace = has_objective = false;
     inputs.clear();
@@ -90,7 +113,9 @@ struct BoundEngine {
       for (nb::object o : {nb::cast(phi), nb::cast(indptr), nb::cast(indices), nb::cast(counts), nb::cast(documents)}) inputs.push_back(o);
     if (keep && steps) inputs.push_back(nb::cast(*steps));
     const Batch<T> batch{indptr.data(), indices.data(), counts.data(), documents.data(), int64_t(n_docs), int64_t(phi.shape(0))};
-    const Topics<T> topics{phi.data(), int(n_topics), alpha.data(), n_layers, StepRule(rule), objective, steps ? steps->data() : nullptr};
+    const T* const scale = frame ? frame->data() : nullptr;
+    const Topics<T> topics{phi.data(),     scale,     scale ? scale + n_topics : nullptr,  int(n_topics), alpha.data(), n_layers,
+                           StepRule(rule), objective, steps ? steps->data() : nullptr};
     {
       nb::gil_scoped_release release;
       engine.forward(batch, topics, keep, n_threads, theta.data());
@@ -149,7 +174,7 @@ void bind(nb::module_& m, const char* engine_name) {
   nb::class_<Bound>(m, engine_name, "Forward and reverse passes over batches; owns their working memory.")
       .def(nb::init<>())
       .def("forward", &Bound::forward, "phi"_a, "indptr"_a, "indices"_a, "counts"_a, "documents"_a, "alpha"_a, "n_layers"_a, "rule"_a,
-           "steps"_a.none(), "keep"_a, "objective"_a, "n_threads"_a)
+           "steps"_a.none(), "frame"_a.none(), "keep"_a, "objective"_a, "n_threads"_a)
       .def("trace", &Bound::trace)
       .def("objective", &Bound::objective)
       .def("reverse", &Bound::reverse, "grad_theta"_a.none(), "word_weights"_a.none(), "rows"_a, "want_counts"_a, "n_threads"_a);
@@ -157,7 +182,7 @@ void bind(nb::module_& m, const char* engine_name) {
   m.def(
       "thinned",
       [](Array<const int64_t, 1> indptr, Array<const int32_t, 1> indices, Array<const T, 1> counts, Array<const int64_t, 1> documents,
-         std::optional<Array<const T, 1>> word_weights, double fraction, uint64_t seed, int n_threads) {
+         std::optional<Array<const double, 1>> word_weights, double fraction, uint64_t seed, int n_threads) {
         check_documents(indptr, indices, documents);
         require(indices.shape(0) == counts.shape(0) && fraction >= 0 && fraction < 1 && n_threads > 0, "thinned: counts, fraction or n_threads");
         const size_t n_docs = documents.shape(0);
@@ -185,35 +210,95 @@ void bind(nb::module_& m, const char* engine_name) {
       "indptr"_a, "indices"_a, "counts"_a.noconvert(), "documents"_a, "word_weights"_a.noconvert().none(), "fraction"_a, "seed"_a,
       "n_threads"_a);
   m.def(
-      "catch_up",
-      [](Array<T, 2> phi, std::optional<Array<T, 2>> average, Array<int32_t, 1> last, Array<const double, 3> history, int64_t step,
-         Array<const int32_t, 1> rows, int n_threads) {
-        require(last.shape(0) == phi.shape(0) && history.shape(1) == 4 && history.shape(2) == phi.shape(1) && step >= 0 &&
-                    size_t(step) < history.shape(0) && (!average || average->size() == phi.size()),
-                "catch_up: shapes do not agree");
-        check_range(rows.data(), rows.shape(0), int64_t(phi.shape(0)), "catch_up: a row is out of range");
-        for (size_t i = 0; i < rows.shape(0); ++i) require(last(rows(i)) >= 0 && last(rows(i)) <= step, "catch_up: a step is out of range");
-        nb::gil_scoped_release release;
-        catch_up<T>(phi.data(), average ? average->data() : nullptr, last.data(), int(phi.shape(1)), History{history.data(), step},
-                    rows.data(), int64_t(rows.shape(0)), n_threads);
-      },
-      "phi"_a.noconvert(), "average"_a.noconvert().none(), "last"_a.noconvert(), "history"_a.noconvert(), "step"_a, "rows"_a, "n_threads"_a);
-  m.def(
-      "mirror_rows",
-      [](Array<T, 2> phi, Array<const int32_t, 1> rows, Strided<const T, 2> gradient, Array<const T, 1> rate, int n_threads) {
-        require(gradient.shape(0) == rows.shape(0) && gradient.shape(1) == phi.shape(1) && rate.shape(0) == phi.shape(1) &&
-                    has_contiguous_rows(gradient),
-                "mirror_rows: shapes do not agree");
-        check_range(rows.data(), rows.shape(0), int64_t(phi.shape(0)), "mirror_rows: a row is out of range");
-        auto before = new_array<double>({phi.shape(1)}), after = new_array<double>({phi.shape(1)});
+      "row_sums",
+      [](Array<const int32_t, 1> rows, Array<const int32_t, 1> indices, Array<const T, 1> a, Array<const T, 1> b, int64_t n_words) {
+        require(indices.shape(0) == a.shape(0) && a.shape(0) == b.shape(0), "row_sums: lengths differ");
+        check_range(rows.data(), rows.shape(0), n_words, "row_sums: a row is out of range");
+        check_range(indices.data(), indices.shape(0), n_words, "row_sums: a word is out of range");
+        auto sums = new_array<double>({rows.shape(0)});
+        bool found;
         {
           nb::gil_scoped_release release;
-          mirror_rows<T>(phi.data(), int(phi.shape(1)), rows.data(), int64_t(rows.shape(0)), gradient.data(), gradient.stride(0),
-                         rate.data(), before.data(), after.data(), n_threads);
+          found = row_sums<T>(rows.data(), int64_t(rows.shape(0)), indices.data(), a.data(), b.data(), int64_t(indices.shape(0)), n_words,
+                              sums.data());
         }
-        return nb::make_tuple(before, after);
+        require(found, "row_sums: a word is not among the rows");
+        return sums;
       },
-      "phi"_a.noconvert(), "rows"_a, "gradient"_a.noconvert(), "rate"_a.noconvert(), "n_threads"_a);
+      "rows"_a, "indices"_a, "a"_a.noconvert(), "b"_a.noconvert(), "n_words"_a);
+  m.def(
+      "logarithmic",
+      [](Array<const T, 1> counts) {
+        auto out = new_array<T>({counts.shape(0)});
+        {
+          nb::gil_scoped_release release;
+          logarithmic<T>(CountTable<T>(true), counts.data(), int64_t(counts.shape(0)), out.data());
+        }
+        return out;
+      },
+      "counts"_a.noconvert());
+  m.def(
+      "read_documents",
+      [](Array<const uint8_t, 1> shard, Array<const uint8_t, 1> table, Array<const uint32_t, 1> sizes, int block_docs, int word_bytes,
+         Array<const int64_t, 1> documents, Array<const int64_t, 1> to, bool logarithmic, Array<int32_t, 1> indices,
+         Array<T, 1> counts) {
+        const BlockFormat format{word_bytes, 0, 0};
+        const CountTable<T> counts_of(logarithmic);
+        const Block* blocks = checked_blocks(shard, table, format);
+        const int64_t n_blocks = int64_t(table.shape(0) / sizeof(Block)), n_docs = int64_t(sizes.shape(0));
+        require(block_docs > 0 && n_docs <= n_blocks * block_docs, "read_documents: there are more documents than blocks hold");
+        require(documents.shape(0) == to.shape(0) && indices.shape(0) == counts.shape(0), "read_documents: lengths differ");
+        check_range(documents.data(), documents.shape(0), n_docs, "read_documents: a document is out of range");
+        bool holds = true;
+        {
+          nb::gil_scoped_release release;
+          int64_t at = 0;  // the document at whose first entry, of its block, `first` stands
+          uint64_t first = 0;
+          for (size_t i = 0; i < documents.shape(0) && holds; ++i) {
+            const int64_t d = documents(i), begin = d / block_docs * block_docs;
+            if (at < begin || at > d) at = begin, first = 0;
+            for (; at < d; ++at) first += sizes(at);
+            const Block& block = blocks[d / block_docs];
+            holds = to(i) >= 0 && uint64_t(to(i)) + sizes(d) <= indices.shape(0) && first + sizes(d) <= block.n_entries;
+            if (holds) read_document<T>(shard.data(), block, format, first, sizes(d), counts_of, indices.data() + to(i), counts.data() + to(i));
+          }
+        }
+        require(holds, "read_documents: a document ends beyond its block, or beyond the room for it");
+      },
+      "shard"_a, "table"_a, "sizes"_a, "block_docs"_a, "word_bytes"_a, "documents"_a, "to"_a, "logarithmic"_a, "indices"_a.noconvert(),
+      "counts"_a.noconvert());
+  m.def(
+      "mirror_rows",
+      [](Array<T, 2> z, std::optional<Array<T, 2>> average, Array<const double, 2> frame, Array<const int32_t, 1> rows,
+         Strided<const T, 2> gradient, Array<const T, 1> rate, int n_threads) {
+        const size_t n_topics = z.shape(1);
+        require(gradient.shape(0) == rows.shape(0) && gradient.shape(1) == n_topics && rate.shape(0) == n_topics &&
+                    has_contiguous_rows(gradient) && frame.shape(0) == 4 && frame.shape(1) == n_topics && has_shape_of(average, z),
+                "mirror_rows: shapes do not agree");
+        check_range(rows.data(), rows.shape(0), int64_t(z.shape(0)), "mirror_rows: a row is out of range");
+        auto change = new_array<double>({n_topics});
+        {
+          nb::gil_scoped_release release;
+          mirror_rows<T>({z.data(), average ? average->data() : nullptr, int(n_topics), frame.data()}, rows.data(), int64_t(rows.shape(0)),
+                         gradient.data(), gradient.stride(0), rate.data(), change.data(), n_threads);
+        }
+        return change;
+      },
+      "z"_a.noconvert(), "average"_a.noconvert().none(), "frame"_a.noconvert(), "rows"_a, "gradient"_a.noconvert(), "rate"_a.noconvert(),
+      "n_threads"_a);
+  m.def(
+      "settle",
+      [](Array<T, 2> z, std::optional<Array<T, 2>> average, Array<const double, 2> frame, int n_threads) {
+        const size_t n_topics = z.shape(1);
+        require(frame.shape(0) == 4 && frame.shape(1) == n_topics && has_shape_of(average, z), "settle: shapes do not agree");
+        auto sums = new_array<double>({2, n_topics});
+        {
+          nb::gil_scoped_release release;
+          settle<T>({z.data(), average ? average->data() : nullptr, int(n_topics), frame.data()}, int64_t(z.shape(0)), sums.data(), n_threads);
+        }
+        return sums;
+      },
+      "z"_a.noconvert(), "average"_a.noconvert().none(), "frame"_a.noconvert(), "n_threads"_a);
   m.def(
       "column_squares",
       [](Strided<const T, 2> gradient, int n_threads) {
@@ -271,6 +356,8 @@ void bind(nb::module_& m, const char* engine_name) {
 NB_MODULE(_core, m) {
   using namespace mirrorlda;
   m.doc() = "The compiled core of mirrorlda.";
+  // What Python's caches hold when the interpreter ends is no leak.
+  nb::set_leak_warnings(false);
   m.attr("FLOOR") = kFloor;
   m.def("instruction_set", &instruction_set);
   m.def("instruction_sets", &instruction_sets);
@@ -290,6 +377,30 @@ NB_MODULE(_core, m) {
         return out;
       },
       "indptr"_a, "indices"_a, "documents"_a, "n_words"_a, "n_threads"_a);
+  m.def(
+      "weigh_rows",
+      [](Array<double, 1> weights, Array<double, 1> lag, Array<const int32_t, 1> rows, Array<const double, 1> gradient, double rate,
+         double clip, double lowest, double highest, double average_weight, int n_threads) {
+        require(lag.shape(0) == weights.shape(0) && gradient.shape(0) == rows.shape(0) && n_threads > 0, "weigh_rows: lengths differ");
+        check_range(rows.data(), rows.shape(0), int64_t(weights.shape(0)), "weigh_rows: a row is out of range");
+        nb::gil_scoped_release release;
+        weigh_rows(weights.data(), lag.data(), rows.data(), int64_t(rows.shape(0)), gradient.data(),
+                   WeightStep{rate, clip, lowest, highest, average_weight}, n_threads);
+      },
+      "weights"_a.noconvert(), "lag"_a.noconvert(), "rows"_a, "gradient"_a, "rate"_a, "clip"_a, "lowest"_a, "highest"_a,
+      "average_weight"_a, "n_threads"_a);
+  m.def(
+      "is_sound",
+      [](Array<const uint8_t, 1> shard, Array<const uint8_t, 1> table, Array<const uint32_t, 1> sizes, int block, int word_bytes,
+         int64_t n_words, double largest_count) {
+        const BlockFormat format{word_bytes, n_words, largest_count};
+        const Block* blocks = checked_blocks(shard, table, format);
+        require(block >= 0 && size_t(block) < table.shape(0) / sizeof(Block), "is_sound: a block is out of range");
+        nb::gil_scoped_release release;
+        return is_sound(shard.data(), blocks[block], format, sizes.data(), int64_t(sizes.shape(0)));
+      },
+      "shard"_a, "table"_a, "sizes"_a, "block"_a, "word_bytes"_a, "n_words"_a, "largest_count"_a);
   bind<float>(m, "Engine32");
   bind<double>(m, "Engine64");
+  bind_text(m);
 }

@@ -4,6 +4,7 @@
 // layer run over words with no padding of topics: P theta needs no horizontal sum, and P^T w one for every `width` topics.
 #pragma once
 
+#include "kernels.hpp"
 #include "lanes.hpp"
 
 namespace mirrorlda::MIRRORLDA_ISA {
@@ -19,25 +20,40 @@ MIRRORLDA_INLINE Vec<T> load_topics(const T* row, int n_topics, const T* end) {
   return v;
 }
 
-// Copies rows `indices` of phi (n_words, n_topics). Words beyond n are padded with the last row; their counts are zero.
+// Asks for the share of layer `layer` of the rows that the next document needs: of Phi, and of its gradient unless `rows` is NULL.
 template <class T>
-inline void gather(T* block, const T* phi, int64_t n_words, const int32_t* indices, int64_t n, int n_topics) {
+MIRRORLDA_INLINE void prefetch_next(const Inference<T>& model, const Document<T>& document, T* const* rows, int layer) {
+  const int64_t share = (document.n_next + model.n_layers - 1) / model.n_layers, from = layer * share;
+  for (int64_t i = from; i < from + share && i < document.n_next; ++i) {
+    const T* const row = model.z + int64_t(document.next_indices[i]) * model.n_topics;
+    for (int k = 0; k < model.n_topics; k += 64 / int(sizeof(T))) prefetch(row + k);
+    if (rows)
+      for (int k = 0; k < model.n_topics; k += 64 / int(sizeof(T))) prefetch(rows[i] + k);
+  }
+}
+
+// Copies rows `indices` of Phi. Words beyond n are padded with the last row; their counts are zero.
+template <class T>
+inline void gather(T* block, const Inference<T>& model, const int32_t* indices, int64_t n) {
   constexpr int W = kWidth<T>;
+  const T *const z = model.z, *const scale = model.scale, *const shift = model.shift;
+  const int n_topics = model.n_topics;
+  const Vec<T> floor = broadcast<T>(T(kFloor));
   const int64_t n_vectors = round_up<T>(n) / W;
-  const T* end = phi + n_words * n_topics;
+  const T* end = z + model.n_words * n_topics;
   for (int64_t j = 0; j < n_vectors; ++j) {
     const int64_t panel = j / kPanel;
     const int64_t in_panel = n_vectors - panel * kPanel < kPanel ? n_vectors - panel * kPanel : kPanel;
     T* to = block + (panel * kPanel * n_topics + j % kPanel) * W;
     const T* row[W];
     MIRRORLDA_UNROLL
-    for (int i = 0; i < W; ++i) row[i] = phi + int64_t(indices[j * W + i < n ? j * W + i : n - 1]) * n_topics;
+    for (int i = 0; i < W; ++i) row[i] = z + int64_t(indices[j * W + i < n ? j * W + i : n - 1]) * n_topics;
     for (int64_t ahead = (j + 1) * W; ahead < (j + 2) * W && ahead < n; ++ahead)
-      for (int k = 0; k < n_topics; k += 64 / int(sizeof(T))) prefetch(phi + int64_t(indices[ahead]) * n_topics + k);
+      for (int k = 0; k < n_topics; k += 64 / int(sizeof(T))) prefetch(z + int64_t(indices[ahead]) * n_topics + k);
     Vec<T> v[W];
     if (n_topics < W) {
       MIRRORLDA_UNROLL
-      for (int i = 0; i < W; ++i) v[i] = load_topics<T>(row[i], n_topics, end);
+      for (int i = 0; i < W; ++i) v[i] = max<T>(load_topics<T>(row[i], n_topics, end) * load<T>(scale) + load<T>(shift), floor);
       transpose<T>(v);
       for (int i = 0; i < n_topics; ++i) store<T>(to + i * in_panel * W, v[i]);
       continue;
@@ -45,8 +61,9 @@ inline void gather(T* block, const T* phi, int64_t n_words, const int32_t* indic
     // The last vectors overlap those before them where n_topics is not a multiple of the width.
     for (int k = 0; k < n_topics; k += W) {
       const int from = k + W <= n_topics ? k : n_topics - W;
+      const Vec<T> by = load<T>(scale + from), more = load<T>(shift + from);
       MIRRORLDA_UNROLL
-      for (int i = 0; i < W; ++i) v[i] = load<T>(row[i] + from);
+      for (int i = 0; i < W; ++i) v[i] = max<T>(load<T>(row[i] + from) * by + more, floor);
       transpose<T>(v);
       MIRRORLDA_UNROLL
       for (int i = 0; i < W; ++i) store<T>(to + (from + i) * in_panel * W, v[i]);

@@ -9,7 +9,7 @@ namespace mirrorlda {
 namespace {
 
 // Few documents a task keep threads busy to the end; blocks are larger, since each has rows of its own to add up.
-constexpr int64_t kDocumentsPerTask = 8, kDocumentsPerBlock = 128, kMostBlocks = 64, kRowsPerTask = 128;
+constexpr int64_t kDocumentsPerTask = 8, kDocumentsPerBlock = 128, kMostBlocks = 64, kRowsPerTask = 128, kRowsPerScan = 4096, kCacheBytes = 8 << 20;
 
 // Asks for memory that is needed soon: documents of a shuffled batch, and what was kept of them, lie anywhere.
 template <class T>
@@ -65,8 +65,8 @@ void distinct_words(const int64_t* indptr, const int32_t* indices, const int64_t
 
 template <class T>
 Inference<T> Engine<T>::inference() const {
-  return {topics_.phi, batch_.n_words, alpha_minus_1_.data(), floor_.data(), topics_.n_topics, topics_.n_layers, topics_.rule,
-          topics_.wants_objective};
+  return {topics_.z,     batch_.n_words, scale_.data(), shift_.data(), alpha_minus_1_.data(), floor_.data(), topics_.n_topics,
+          topics_.n_layers, topics_.rule,   topics_.wants_objective};
 }
 
 template <class T>
@@ -86,6 +86,11 @@ void Engine<T>::forward(const Batch<T>& batch, const Topics<T>& topics, bool kee
   padded_topics_ = round_up(K);
   alpha_minus_1_.assign(padded_topics_, T(0));
   floor_.assign(padded_topics_, T(0));
+  is_large_ = batch.n_words * K * int64_t(sizeof(T)) > kCacheBytes;
+  scale_.assign(padded_topics_, T(1));
+  shift_.assign(padded_topics_, T(0));
+  if (topics.scale) std::copy_n(topics.scale, K, scale_.begin());
+  if (topics.shift) std::copy_n(topics.shift, K, shift_.begin());
   for (int64_t j = 0; j < K; ++j) {
     alpha_minus_1_[j] = topics.alpha[j] - T(1);
     floor_[j] = T(kFloor);
@@ -116,73 +121,103 @@ void Engine<T>::forward(const Batch<T>& batch, const Topics<T>& topics, bool kee
   const Inference<T> model = inference();
   parallel_for(tasks(D, kDocumentsPerTask), n_threads, [&](int64_t task, int w) {
     Worker& worker = workers_[w];
-    for (int64_t d = task * kDocumentsPerTask; d < std::min(D, (task + 1) * kDocumentsPerTask); ++d) {
+    const int64_t end = std::min(D, (task + 1) * kDocumentsPerTask);
+    for (int64_t d = task * kDocumentsPerTask; d < end; ++d) {
       const DocumentTrace<T> trace = keep ? kept_trace(d)
                                           : DocumentTrace<T>{worker.trace.get(), worker.trace.get() + (L + 1) * padded_topics_,
                                                              worker.doubles.data(), worker.doubles.data() + L, worker.trials.data()};
-      const Document<T> next = document(std::min(d + 1, D - 1));
-      prefetch(next.indices, next.n);
-      prefetch(next.counts, next.n);
-      k.forward(model, document(d), trace, worker.scratch.get());
+      const int64_t next = std::min(d + 1, D - 1);
+      prefetch(batch_.indices + batch_.begin(next), batch_.size(next));
+      prefetch(batch_.counts + batch_.begin(next), batch_.size(next));
+      k.forward(model, document(d, end), trace, worker.scratch.get());
       const T* raw = trace.raw + L * padded_topics_;
       for (int64_t j = 0; j < K; ++j) theta[d * K + j] = std::max(raw[j], T(kFloor));
     }
   });
 }
 
-// Marks the block's words and numbers those of `rows` that are marked: no branch depends on whether a word is new.
+// Numbers the block's rows as they come, with no branch on whether a row is new; false if a word is not among the rows.
 template <class T>
-void Engine<T>::find_slots(Block& block, int64_t from, int64_t to, const int32_t* rows, int64_t n_rows, Worker& worker) const {
-  worker.seen.resize(batch_.n_words, 0);
-  worker.slot.resize(batch_.n_words);
-  block.slots.resize(n_rows + 1);
-  char* const seen = worker.seen.data();
-  int32_t *const slot = worker.slot.data(), *const slots = block.slots.data();
-  int64_t n_distinct = 0;
+bool Engine<T>::find_slots(Block& block, int64_t from, int64_t to, const int32_t* rows, int64_t n_rows) {
+  block.slot.assign(n_rows, -1);
+  int32_t* const slot = block.slot.data();
+  const int32_t* const place = place_.data();
+  int32_t n_slots = 0;
   for (int64_t d = from; d < to; ++d) {
-    const Document<T> doc = document(d);
-    for (int64_t i = 0; i < doc.n; ++i) {
-      n_distinct += 1 - seen[doc.indices[i]];
-      seen[doc.indices[i]] = 1;
+    const int32_t* const indices = batch_.indices + batch_.begin(d);
+    int32_t* const slots = slots_.data() + entries_[d];
+    const int64_t n = batch_.size(d);
+    for (int64_t i = 0; i < n; ++i) {
+      const int32_t r = place[indices[i]];
+      if (r >= n_rows || rows[r] != indices[i]) return false;
+      const bool is_new = slot[r] < 0;
+      slot[r] = is_new ? n_slots : slot[r];
+      n_slots += is_new;
+      slots[i] = slot[r];
     }
   }
-  int32_t n_slots = 0;
-  for (int64_t r = 0; r < n_rows; ++r) {
-    const int32_t word = rows[r], is_here = seen[word];
-    slots[n_slots] = int32_t(r);
-    slot[word] = is_here ? n_slots : slot[word];
-    n_slots += is_here;
-    seen[word] = 0;
-  }
   block.n_slots = n_slots;
-  if (n_slots != n_distinct) {
-    worker.seen.assign(batch_.n_words, 0);
-    throw std::invalid_argument("rows must be the distinct words of the batch");
-  }
+  return true;
+}
+
+// False if a row occurs in no block.
+template <class T>
+bool Engine<T>::find_owners(int64_t n_blocks, int64_t n_rows, int n_threads) {
+  owner_.resize(n_rows);
+  std::atomic<bool> found{true};
+  parallel_for(tasks(n_rows, kRowsPerScan), n_threads, [&](int64_t task, int) {
+    const int64_t from = task * kRowsPerScan, to = std::min(n_rows, from + kRowsPerScan);
+    int32_t* const owner = owner_.data();
+    std::fill(owner + from, owner + to, -1);
+    for (int64_t b = n_blocks - 1; b >= 0; --b) {
+      const int32_t* const slot = blocks_[b].slot.data();
+      for (int64_t r = from; r < to; ++r) owner[r] = slot[r] < 0 ? owner[r] : int32_t(b);
+    }
+    if (std::find(owner + from, owner + to, -1) != owner + to) found = false;
+  });
+  return found;
 }
 
 template <class T>
-void Engine<T>::add_block(Block& block, int64_t from, int64_t to, const T* grad_theta, const T* word_weights, T* grad_counts,
-                          Worker& worker) const {
+void Engine<T>::add_block(int64_t number, int64_t from, int64_t to, const T* grad_theta, const T* word_weights, T* grad_counts,
+                          Worker& worker) {
   const Kernels<T>& k = kernels<T>();
   const Inference<T> model = inference();
-  const int64_t size = block.n_slots * padded_topics_;
-  T* const sums = block.sums.resize(size);
-  if (size) std::memset(sums, 0, sizeof(T) * size);
-  worker.row.resize(std::max<size_t>(worker.row.size(), longest_));
+  const int64_t stride = padded_topics_;
+  Block& block = blocks_[number];
+  // One more than there are takes what belongs to rows that are not here. Sums lie in the order of the rows, in which they are added up.
+  block.sums.resize(block.n_slots + 1);
+  T *more = block.more.resize(block.n_slots * stride), *sum = gradient_.get();
+  for (size_t r = 0; r < block.slot.size(); ++r, sum += stride) {
+    const bool is_here = block.slot[r] >= 0, is_owner = owner_[r] == number;
+    block.sums[is_here ? block.slot[r] : block.n_slots] = is_owner ? sum : more;
+    more += is_here && !is_owner ? stride : 0;
+  }
+  worker.row.resize(std::max<size_t>(worker.row.size(), 2 * longest_));
+  T **row = worker.row.data(), **next_row = row + longest_;
+  const auto find_rows = [&](int64_t d, T** found) {
+    const int32_t* const slots = slots_.data() + entries_[d];
+    for (int64_t i = 0; i < batch_.size(d); ++i) found[i] = block.sums[slots[i]];
+  };
+  find_rows(from, row);
+  int64_t n_begun = 0;
   for (int64_t d = from; d < to; ++d) {
-    const Document<T> doc = document(d);
-    const int64_t stride = padded_topics_;
-    const int32_t* const slots = worker.slot.data();
-    T** const row = worker.row.data();
-    for (int64_t i = 0; i < doc.n; ++i) row[i] = sums + slots[doc.indices[i]] * stride;
+    const Document<T> doc = document(d, to);
+    const int32_t* const slots = slots_.data() + entries_[d];
+    for (int64_t i = 0; i < doc.n; ++i)
+      if (slots[i] == n_begun) {
+        std::memset(row[i], 0, sizeof(T) * stride);
+        ++n_begun;
+      }
+    if (d + 1 < to) find_rows(d + 1, next_row);
     const DocumentGradient<T> gradient{grad_theta ? grad_theta + d * topics_.n_topics : nullptr, word_weights ? word_weights[d] : T(0),
-                                       worker.row.data(), grad_counts ? grad_counts + entries_[d] : nullptr};
+                                       row, next_row, grad_counts ? grad_counts + entries_[d] : nullptr};
     // The reverse pass begins where the trace ends.
     const int64_t next = std::min(d + 1, to - 1), L = topics_.n_layers, n_padded = padded_words_[next + 1] - padded_words_[next];
     prefetch(kept_trace(next).raw + (L - 1) * padded_topics_, 2 * padded_topics_);
     prefetch(kept_trace(next).r_inverse + (L - 1) * n_padded, 2 * n_padded);
     k.reverse(model, doc, kept_trace(d), gradient, worker.scratch.get());
+    std::swap(row, next_row);
   }
 }
 
@@ -195,36 +230,33 @@ void Engine<T>::reverse(const T* grad_theta, const T* word_weights, T* grad_coun
   blocks_.resize(std::max<size_t>(blocks_.size(), n_blocks));
   workers_.resize(std::max<size_t>(workers_.size(), n_threads));
   for (int w = 0; w < n_threads; ++w) workers_[w].scratch.resize(k.scratch_bytes(longest_, topics_.n_topics, topics_.n_layers));
+  place_.resize(batch_.n_words);
+  for (int64_t r = 0; r < n_rows; ++r) place_[rows[r]] = int32_t(r);
+  slots_.resize(entries_[D]);
+  gradient_.resize(n_rows * padded_topics_);
+  std::atomic<bool> found{true};
+  parallel_for(n_blocks, n_threads, [&](int64_t number, int) {
+    if (!find_slots(blocks_[number], number * per_block, std::min(D, (number + 1) * per_block), rows, n_rows)) found = false;
+  });
+  if (!found || !find_owners(n_blocks, n_rows, n_threads)) throw std::invalid_argument("rows must be the distinct words of the batch");
   parallel_for(n_blocks, n_threads, [&](int64_t number, int w) {
-    Block& block = blocks_[number];
-    const int64_t from = number * per_block, to = std::min(D, from + per_block);
-    find_slots(block, from, to, rows, n_rows, workers_[w]);
-    add_block(block, from, to, grad_theta, word_weights, grad_counts, workers_[w]);
+    add_block(number, number * per_block, std::min(D, (number + 1) * per_block), grad_theta, word_weights, grad_counts, workers_[w]);
   });
   add_up(n_blocks, n_rows, n_threads);
 }
 
+// The sum of a row's first block lies in the gradient already; the others are added along the tree.
 template <class T>
 void Engine<T>::add_up(int64_t n_blocks, int64_t n_rows, int n_threads) {
   const Kernels<T>& k = kernels<T>();
-  first_part_.assign(n_rows + 1, 0);
-  for (int64_t b = 0; b < n_blocks; ++b)
-    for (int64_t slot = 0; slot < blocks_[b].n_slots; ++slot) ++first_part_[blocks_[b].slots[slot] + 1];
-  for (int64_t r = 0; r < n_rows; ++r) {
-    if (first_part_[r + 1] == 0) throw std::invalid_argument("rows must be the distinct words of the batch");
-    first_part_[r + 1] += first_part_[r];
-  }
-  parts_.resize(first_part_[n_rows]);
-  next_part_.assign(first_part_.begin(), first_part_.end() - 1);
-  for (int64_t b = 0; b < n_blocks; ++b)
-    for (int64_t slot = 0; slot < blocks_[b].n_slots; ++slot) parts_[next_part_[blocks_[b].slots[slot]]++] = {int32_t(b), int32_t(slot)};
-
   const int64_t stride = padded_topics_;
-  T* gradient = gradient_.resize(n_rows * stride);
-  const auto sum_of = [&](const Part& part) { return blocks_[part.block].sums.get() + part.slot * stride; };
+  struct Part {
+    int64_t block;
+    T* sum;
+  };
   // Adds up parts [begin, end), all of blocks [low, high), where high - low is a power of two.
   const auto tree = [&](const auto& self, const Part* begin, const Part* end, int64_t low, int64_t high) -> T* {
-    if (end - begin == 1) return sum_of(*begin);
+    if (end - begin == 1) return begin->sum;
     const int64_t middle = (low + high) / 2;
     const Part* split = std::partition_point(begin, end, [&](const Part& part) { return part.block < middle; });
     if (split == begin) return self(self, begin, end, middle, high);
@@ -236,13 +268,20 @@ void Engine<T>::add_up(int64_t n_blocks, int64_t n_rows, int n_threads) {
   int64_t span = 1;
   while (span < n_blocks) span *= 2;
   parallel_for(tasks(n_rows, kRowsPerTask), n_threads, [&](int64_t task, int) {
-    const Part* const parts = parts_.data();
-    const int64_t last = std::min(n_rows, (task + 1) * kRowsPerTask);
-    for (int64_t r = task * kRowsPerTask; r < last; ++r) {
-      // The sums of a word lie apart in the blocks' memory, each a miss if it is not asked for early.
-      for (int64_t p = first_part_[std::min(r + 2, last)]; p < first_part_[std::min(r + 3, last)]; ++p)
-        prefetch(sum_of(parts[p]), stride);
-      std::memcpy(gradient + r * stride, tree(tree, parts + first_part_[r], parts + first_part_[r + 1], 0, span), sizeof(T) * stride);
+    // The parts of two rows: the sums of a word lie apart in the blocks' memory, each a miss if it is not asked for early.
+    Part parts[2][kMostBlocks];
+    int n_parts[2] = {0, 0};
+    const int64_t from = task * kRowsPerTask, to = std::min(n_rows, from + kRowsPerTask);
+    for (int64_t r = from; r <= to; ++r) {
+      if (r < to) {
+        int n = 0;
+        for (int64_t b = owner_[r]; b < n_blocks; ++b)
+          if (const int32_t slot = blocks_[b].slot[r]; slot >= 0) parts[r % 2][n++] = {b, blocks_[b].sums[slot]};
+        n_parts[r % 2] = n;
+        for (int p = 0; p < n && n > 1; ++p) prefetch(parts[r % 2][p].sum, stride);
+      }
+      const Part* const before = parts[(r + 1) % 2];
+      if (r > from && n_parts[(r + 1) % 2] > 1) tree(tree, before, before + n_parts[(r + 1) % 2], 0, span);
     }
   });
 }

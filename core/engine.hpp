@@ -4,6 +4,7 @@
 // the order of its documents, and blocks are added along a fixed binary tree over block numbers.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <new>
@@ -54,7 +55,8 @@ struct Batch {
 
 template <class T>
 struct Topics {
-  const T* phi;  // (n_words, n_topics)
+  const T* z;               // (n_words, n_topics)
+  const T *scale, *shift;  // (n_topics,) of Phi = max(scale z + shift, kFloor); NULL: 1 and 0
   int n_topics;
   const T* alpha;  // (n_topics,)
   int n_layers;
@@ -85,47 +87,53 @@ class Engine {
   int64_t n_entries() const { return entries_.empty() ? 0 : entries_.back(); }
 
  private:
-  // The sums of the documents of one block: `slots[i]` is the place in the batch's rows that row i of `sums` belongs to, ascending.
+  // The rows that occur in one block are numbered as they come: `slot` of each of the batch's rows, or -1. The sum of a row lies in the
+  // batch's gradient if no block before has the row, otherwise in `more`.
   struct Block {
-    std::vector<int32_t> slots;
+    std::vector<int32_t> slot;
+    std::vector<T*> sums;
     int64_t n_slots = 0;
-    Buffer<T> sums;
-  };
-  struct Part {
-    int32_t block, slot;
+    Buffer<T> more;
   };
   struct Worker {
     Buffer<char> scratch;
     Buffer<T> trace;
     std::vector<double> doubles;
     std::vector<int32_t> trials;
-    std::vector<char> seen;     // whether a word occurs in the block at hand
-    std::vector<int32_t> slot;  // and its row there
     std::vector<T*> row;
   };
 
   Inference<T> inference() const;
-  Document<T> document(int64_t d) const {
-    const int64_t begin = batch_.begin(d);
-    return {batch_.indices + begin, batch_.counts + begin, batch_.size(d), topics_.steps ? topics_.steps + d * topics_.n_layers : nullptr};
+  // Document d, in a task that goes on with d + 1 if that is below `end`. Where Phi fits in a cache, asking early costs more than it saves.
+  Document<T> document(int64_t d, int64_t end) const {
+    const int64_t begin = batch_.begin(d), next = std::min(d + 1, end - 1);
+    return {batch_.indices + begin,
+            batch_.counts + begin,
+            batch_.size(d),
+            topics_.steps ? topics_.steps + d * topics_.n_layers : nullptr,
+            batch_.indices + batch_.begin(next),
+            next > d && is_large_ ? batch_.size(next) : 0};
   }
   DocumentTrace<T> kept_trace(int64_t d) const;
-  void find_slots(Block& block, int64_t from, int64_t to, const int32_t* rows, int64_t n_rows, Worker& worker) const;
-  void add_block(Block& block, int64_t from, int64_t to, const T* grad_theta, const T* word_weights, T* grad_counts, Worker& worker) const;
+  bool find_slots(Block& block, int64_t from, int64_t to, const int32_t* rows, int64_t n_rows);
+  bool find_owners(int64_t n_blocks, int64_t n_rows, int n_threads);
+  void add_block(int64_t number, int64_t from, int64_t to, const T* grad_theta, const T* word_weights, T* grad_counts, Worker& worker);
   void add_up(int64_t n_blocks, int64_t n_rows, int n_threads);
 
   Batch<T> batch_{};
   Topics<T> topics_{};
   int64_t padded_topics_ = 0, longest_ = 0;
-  std::vector<T> alpha_minus_1_, floor_;
+  bool is_large_ = false;
+  std::vector<T> alpha_minus_1_, floor_, scale_, shift_;
   std::vector<int64_t> entries_, padded_words_;  // running sums over documents
   Buffer<T> raw_, r_inverse_;
   Buffer<double> steps_, objective_;
   Buffer<int32_t> n_trials_;
   std::vector<Worker> workers_;
   std::vector<Block> blocks_;
-  std::vector<int64_t> first_part_, next_part_;
-  std::vector<Part> parts_;
+  std::vector<int32_t> place_;  // of words among the rows; left over from other batches for all other words
+  std::vector<int32_t> slots_;  // of the batch's entries, each in its block
+  std::vector<int32_t> owner_;  // the first block that has the row
   Buffer<T> gradient_;
 };
 

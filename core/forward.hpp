@@ -241,7 +241,7 @@ template <class T>
 inline void start(const Inference<T>& model, const Document<T>& document, int64_t n_padded, const DocumentTrace<T>& trace,
                   State<T>& state) {
   const int K = model.n_topics;
-  gather<T>(state.block, model.phi, model.n_words, document.indices, document.n, K);
+  gather<T>(state.block, model, document.indices, document.n);
   copy_counts<T>(state.counts, document.counts, document.n, n_padded);
   clear<T>(state.sums, K);
   const T log_uniform = -log_of<T>(T(K));
@@ -321,6 +321,7 @@ inline void forward(const Inference<T>& model, const Document<T>& document, cons
   for (int layer = 0; layer < model.n_layers; ++layer) {
     const T* r_inverse = trace.r_inverse + layer * n_padded;
     T* raw = trace.raw + (layer + 1) * padded_topics;
+    prefetch_next<T>(model, document, nullptr, layer);
     const T g_max = ascent_direction<T>(model, n_padded, r_inverse, state);
     bool moves;
     if (model.rule == StepRule::given) {

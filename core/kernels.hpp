@@ -20,8 +20,9 @@ enum class StepRule : int { l1, kl, given };
 // The model as inference sees it. Arrays over topics are padded with zeros to whole vectors.
 template <class T>
 struct Inference {
-  const T* phi;  // (n_words, n_topics), not padded
+  const T* z;  // (n_words, n_topics), not padded: Phi is max(scale z + shift, kFloor)
   int64_t n_words;
+  const T *scale, *shift;
   const T* alpha_minus_1;
   const T* floor;  // kFloor
   int n_topics;
@@ -36,6 +37,9 @@ struct Document {
   const T* counts;
   int64_t n;
   const double* steps;  // of all layers, for StepRule::given
+  // Words of the document that comes next: their rows of Phi are asked for layer by layer, while there is something to compute.
+  const int32_t* next_indices;
+  int64_t n_next;
 };
 
 // What a document leaves for the reverse pass. padded_topics and padded_words are multiples of the vector width.
@@ -54,13 +58,14 @@ struct DocumentGradient {
   const T* grad_theta;  // (n_topics,) d loss / d theta_L; NULL: nothing passes through the layers
   T word_weight;        // weight of the explicit term of -ln p(x | theta_L, Phi)
   T** rows;             // (n,) padded rows, each is added to
+  T** next_rows;        // (n_next,) those of the next document
   T* grad_counts;       // (n,)
 };
 
-// The lazy map of a row, one vector over topics each; see update.hpp.
+// Where z stands to Phi and to its running average, one vector over topics each; see learn.hpp.
 template <class T>
-struct RowMap {
-  const T *scale, *shift, *average_scale, *average_shift;
+struct FrameVectors {
+  const T *M, *MB, *M_inverse, *B, *A, *E;
 };
 
 // The kernels of one instruction set for one scalar type.
@@ -72,8 +77,8 @@ struct Kernels {
   void (*reverse)(const Inference<T>&, const Document<T>&, const DocumentTrace<T>&, const DocumentGradient<T>&, void* scratch);
   T (*dot)(const T* a, const T* b, int64_t n);
   void (*add_scaled)(T* to, T factor, const T* from, int64_t n);
-  void (*catch_up)(T* row, T* average, const RowMap<T>&, int n_topics);
-  void (*mirror_row)(T* row, const T* gradient, const T* rate, T* before, T* after, int n_topics);
+  void (*mirror_row)(T* z, T* average, const FrameVectors<T>&, const T* gradient, const T* rate, T* change, int n_topics);
+  void (*settle_row)(T* z, T* average, const FrameVectors<T>&, int n_topics);
   void (*add_squares)(const T* row, double* sums, int n_topics);
 };
 

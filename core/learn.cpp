@@ -1,6 +1,7 @@
 #include "learn.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "dispatch.hpp"
@@ -9,7 +10,20 @@
 namespace mirrorlda {
 namespace {
 
-constexpr int64_t kRowsPerTask = 256, kDocumentsPerTask = 256;
+constexpr int64_t kRowsPerTask = 256, kRowsPerSettling = 4096, kDocumentsPerTask = 256;
+
+// Rows are far apart where the vocabulary is large: each is a miss if it is not asked for some rows early.
+constexpr int64_t kRowsAhead = 6;
+
+template <class T>
+inline void prefetch_row(const T* row, int64_t n) {
+#if defined(__GNUC__)
+  const char* const begin = reinterpret_cast<const char*>(row);
+  for (int64_t byte = 0; byte < n * int64_t(sizeof(T)); byte += 64) __builtin_prefetch(begin + byte, 1);
+#else
+  (void)row, (void)n;
+#endif
+}
 
 template <class Work>
 void for_blocks(int64_t n, int64_t per_block, int n_threads, const Work& work) {
@@ -52,75 +66,69 @@ void add_in_order(const std::vector<T>& parts, int64_t width, double* total) {
   for (size_t i = 0; i < parts.size(); ++i) total[i % width] += double(parts[i]);
 }
 
-// The maps of all steps at which some of `rows` were written last.
+// The frame in the rows' own precision.
 template <class T>
-class RowMaps {
+class Frame {
  public:
-  RowMaps(const History& history, int n_topics, const int32_t* last, const int32_t* rows, int64_t n_rows)
-      : n_topics_(n_topics), position_(history.step + 1, -1) {
-    int64_t n_maps = 0;
-    for (int64_t i = 0; i < n_rows; ++i)
-      if (int64_t& position = position_[last[rows[i]]]; position < 0) position = n_maps++;
-    values_.resize(n_maps * 4 * n_topics);
-    for (int64_t step = 0; step <= history.step; ++step)
-      if (position_[step] >= 0) fill(history, step, values_.data() + position_[step] * 4 * n_topics);
+  explicit Frame(const Rows<T>& phi) : n_topics_(phi.n_topics), values_(6 * n_topics_) {
+    const int64_t K = n_topics_;
+    for (int64_t k = 0; k < K; ++k) {
+      const double M = phi.frame[k], B = phi.frame[K + k];
+      const double values[] = {M, M * B, 1 / M, B, phi.frame[2 * K + k], phi.frame[3 * K + k]};
+      for (int64_t i = 0; i < 6; ++i) values_[i * K + k] = T(values[i]);
+    }
   }
-
-  RowMap<T> at(int32_t step) const {
-    const T* v = values_.data() + position_[step] * 4 * n_topics_;
-    return {v, v + n_topics_, v + 2 * n_topics_, v + 3 * n_topics_};
+  FrameVectors<T> vectors() const {
+    const T* v = values_.data();
+    return {v, v + n_topics_, v + 2 * n_topics_, v + 3 * n_topics_, v + 4 * n_topics_, v + 5 * n_topics_};
   }
 
  private:
-  void fill(const History& history, int64_t step, T* to) const {
-    const int64_t K = n_topics_;
-    const double *s = history.records + step * 4 * K, *t = history.records + history.step * 4 * K;
-    for (int64_t k = 0; k < K; ++k) {
-      const double M_s = s[k], B_s = s[K + k], M_t = t[k], B_t = t[K + k];
-      const double A = t[2 * K + k] - s[2 * K + k], E = t[3 * K + k] - s[3 * K + k];
-      to[k] = T(M_t / M_s);
-      to[K + k] = T(M_t * (B_t - B_s));
-      to[2 * K + k] = T(A / M_s);
-      to[3 * K + k] = T(E - B_s * A);
-    }
-  }
-
   int64_t n_topics_;
-  std::vector<int64_t> position_;
   std::vector<T> values_;
 };
 
 }  // namespace
 
 template <class T>
-void catch_up(T* phi, T* average, int32_t* last, int n_topics, const History& history, const int32_t* rows, int64_t n_rows, int n_threads) {
+void mirror_rows(const Rows<T>& phi, const int32_t* rows, int64_t n_rows, const T* gradient, int64_t stride, const T* rate, double* change,
+                 int n_threads) {
   const Kernels<T>& k = kernels<T>();
-  const RowMaps<T> maps(history, n_topics, last, rows, n_rows);
-  for_blocks(n_rows, kRowsPerTask, n_threads, [&](int64_t, int64_t from, int64_t to) {
+  const Frame<T> frame(phi);
+  const int64_t n_topics = phi.n_topics, n_blocks = (n_rows + kRowsPerTask - 1) / kRowsPerTask;
+  std::vector<double> parts(n_blocks * n_topics);
+  for_blocks(n_rows, kRowsPerTask, n_threads, [&](int64_t block, int64_t from, int64_t to) {
+    LongSum<T> sum(n_topics);
     for (int64_t i = from; i < to; ++i) {
-      const int64_t row = rows[i];
-      if (last[row] == history.step) continue;
-      k.catch_up(phi + row * n_topics, average ? average + row * n_topics : nullptr, maps.at(last[row]), n_topics);
-      last[row] = int32_t(history.step);
+      const int64_t at = rows[i] * n_topics, ahead = rows[std::min(i + kRowsAhead, n_rows - 1)] * n_topics;
+      prefetch_row(phi.z + ahead, n_topics);
+      if (phi.average) prefetch_row(phi.average + ahead, n_topics);
+      k.mirror_row(phi.z + at, phi.average ? phi.average + at : nullptr, frame.vectors(), gradient + i * stride, rate, sum.next(),
+                   int(n_topics));
     }
+    sum.add_to(parts.data() + block * n_topics);
   });
+  add_in_order(parts, n_topics, change);
 }
 
 template <class T>
-void mirror_rows(T* phi, int n_topics, const int32_t* rows, int64_t n_rows, const T* gradient, int64_t stride, const T* rate,
-                 double* before, double* after, int n_threads) {
+void settle(const Rows<T>& phi, int64_t n_words, double* sums, int n_threads) {
   const Kernels<T>& k = kernels<T>();
-  const int64_t n_blocks = (n_rows + kRowsPerTask - 1) / kRowsPerTask;
-  std::vector<double> before_parts(n_blocks * n_topics), after_parts(n_blocks * n_topics);
-  for_blocks(n_rows, kRowsPerTask, n_threads, [&](int64_t block, int64_t from, int64_t to) {
-    LongSum<T> before_sum(n_topics), after_sum(n_topics);
-    for (int64_t i = from; i < to; ++i)
-      k.mirror_row(phi + int64_t(rows[i]) * n_topics, gradient + i * stride, rate, before_sum.next(), after_sum.next(), n_topics);
-    before_sum.add_to(before_parts.data() + block * n_topics);
-    after_sum.add_to(after_parts.data() + block * n_topics);
+  const Frame<T> frame(phi);
+  const int64_t n_topics = phi.n_topics, n_blocks = (n_words + kRowsPerSettling - 1) / kRowsPerSettling;
+  std::vector<double> parts(n_blocks * 2 * n_topics);
+  for_blocks(n_words, kRowsPerSettling, n_threads, [&](int64_t block, int64_t from, int64_t to) {
+    LongSum<T> sum(n_topics), average_sum(n_topics);
+    for (int64_t row = from; row < to; ++row) {
+      T *const z = phi.z + row * n_topics, *const average = phi.average ? phi.average + row * n_topics : nullptr;
+      k.settle_row(z, average, frame.vectors(), int(n_topics));
+      k.add_scaled(sum.next(), T(1), z, n_topics);
+      if (average) k.add_scaled(average_sum.next(), T(1), average, n_topics);
+    }
+    sum.add_to(parts.data() + block * 2 * n_topics);
+    average_sum.add_to(parts.data() + (block * 2 + 1) * n_topics);
   });
-  add_in_order(before_parts, n_topics, before);
-  add_in_order(after_parts, n_topics, after);
+  add_in_order(parts, 2 * n_topics, sums);
 }
 
 template <class T>
@@ -131,6 +139,39 @@ void column_squares(const T* gradient, int64_t n_rows, int64_t stride, int n_top
     for (int64_t i = from; i < to; ++i) k.add_squares(gradient + i * stride, parts.data() + block * n_topics, n_topics);
   });
   add_in_order(parts, n_topics, squares);
+}
+
+template <class T>
+bool row_sums(const int32_t* rows, int64_t n_rows, const int32_t* indices, const T* a, const T* b, int64_t n, int64_t n_words, double* sums) {
+  // Places of words that are not among the rows are left over from other batches: a look at the row tells.
+  thread_local std::vector<int32_t> places;
+  if (int64_t(places.size()) < n_words) places.resize(n_words);
+  int32_t* const place = places.data();
+  for (int64_t i = 0; i < n_rows; ++i) {
+    place[rows[i]] = int32_t(i);
+    sums[i] = 0;
+  }
+  bool found = true;
+  for (int64_t e = 0; e < n; ++e) {
+    const int32_t i = place[indices[e]];
+    const bool known = i < n_rows && rows[i] == indices[e];
+    found &= known;
+    if (known) sums[i] += double(T(a[e] * b[e]));
+  }
+  return found;
+}
+
+void weigh_rows(double* weights, double* lag, const int32_t* rows, int64_t n_rows, const double* gradient, const WeightStep& step,
+                int n_threads) {
+  for_blocks(n_rows, 4 * kRowsPerTask, n_threads, [&](int64_t, int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; ++i) {
+      double& weight = weights[rows[i]];
+      const double exponent = std::clamp(-step.rate * gradient[i], -step.clip, step.clip);
+      const double next = std::clamp(weight * std::exp(exponent), step.lowest, step.highest);
+      lag[rows[i]] += step.average_weight * (next - weight);
+      weight = next;
+    }
+  });
 }
 
 template <class T>
@@ -168,8 +209,9 @@ void outer(const T* grad_scores, const T* theta, int64_t n_docs, int n_topics, i
 }
 
 #define MIRRORLDA_INSTANTIATE(T)                                                                                                  \
-  template void catch_up<T>(T*, T*, int32_t*, int, const History&, const int32_t*, int64_t, int);                                 \
-  template void mirror_rows<T>(T*, int, const int32_t*, int64_t, const T*, int64_t, const T*, double*, double*, int);             \
+  template void mirror_rows<T>(const Rows<T>&, const int32_t*, int64_t, const T*, int64_t, const T*, double*, int);               \
+  template void settle<T>(const Rows<T>&, int64_t, double*, int);                                                                 \
+  template bool row_sums<T>(const int32_t*, int64_t, const int32_t*, const T*, const T*, int64_t, int64_t, double*);             \
   template void column_squares<T>(const T*, int64_t, int64_t, int, double*, int);                                                 \
   template void scores<T>(const T*, const T*, int64_t, int, int, T*, int);                                                        \
   template void back_scores<T>(const T*, const T*, int64_t, int, int, T*, int);                                                   \

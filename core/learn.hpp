@@ -5,29 +5,47 @@
 
 namespace mirrorlda {
 
-// What a row that was written at step s needs to be read at a later one: vectors over topics, one record a step since the last flush, with
-// M_t = M_{t-1} / C_t,  B_t = B_{t-1} + c_t / M_{t-1},  A_t = A_{t-1} + w_t M_t,  E_t = E_{t-1} + w_t M_t B_t
-// for the normalisers C_t, the prior's c_t, and the weight w_t of step t in the running average.
-struct History {
-  const double* records;  // (n_steps + 1, 4, n_topics): M, B, A, E
-  int64_t step;           // the record to catch up with
+// Rows of Phi are kept as z, which a step leaves where a row has no data gradient: at step t phi = M_t (z + B_t), with
+//   M_t = M_{t-1} / C_t,  B_t = B_{t-1} + c_t / M_{t-1}
+// for the normalisers C_t and the prior's c_t, so that z stays while phi <- (phi + c) / C. With the weights w_t of the running average,
+//   A_t = A_{t-1} + w_t M_t,  E_t = E_{t-1} + w_t M_t B_t
+// the average of a row that was never touched is z A_t + E_t; `average` holds what has to be added to that for other rows.
+template <class T>
+struct Rows {
+  T* z;        // (n_words, n_topics)
+  T* average;  // the same shape, or NULL
+  int n_topics;
+  const double* frame;  // (4, n_topics): M, B, A, E
 };
 
-// Brings `rows` of phi from their own step last[row] to history.step and adds the steps between to `average` (NULL: no average).
-// Equivalent, with the records of s = last[row] and t = history.step, to
-//   average[row] += phi[row] / M_s * (A_t - A_s) + (E_t - E_s) - B_s * (A_t - A_s)
-//   phi[row] = M_t * (phi[row] / M_s + B_t - B_s)
+// new = max(phi[i] exp(clip(-rate gradient)), floor) for `rows`, and z, `average` as of this `new`: + c and / C is left to the frame.
+// `change` (n_topics,) is the sum of new - phi over these rows.
 template <class T>
-void catch_up(T* phi, T* average, int32_t* last, int n_topics, const History& history, const int32_t* rows, int64_t n_rows, int n_threads);
+void mirror_rows(const Rows<T>& phi, const int32_t* rows, int64_t n_rows, const T* gradient, int64_t stride, const T* rate, double* change,
+                 int n_threads);
 
-// phi[rows] = max(phi[rows] exp(clip(-rate gradient)), floor); `before` and `after` (n_topics,) are the sums over these rows.
+// All rows in the frame M = 1, B = A = E = 0. Equivalent to average[:] = np.maximum(average + z * A + E, 0);
+//   z[:] = np.maximum(M * (z + B), 0); sums[0] = z.sum(axis=0); sums[1] = average.sum(axis=0), or zero
 template <class T>
-void mirror_rows(T* phi, int n_topics, const int32_t* rows, int64_t n_rows, const T* gradient, int64_t stride, const T* rate,
-                 double* before, double* after, int n_threads);
+void settle(const Rows<T>& phi, int64_t n_words, double* sums, int n_threads);
 
 // Equivalent to (gradient.astype(float) ** 2).sum(axis=0)
 template <class T>
 void column_squares(const T* gradient, int64_t n_rows, int64_t stride, int n_topics, double* squares, int n_threads);
+
+// Equivalent to sums[i] = (a * b)[indices == rows[i]].sum(); false if a word of `indices` is not among `rows`. All are below n_words.
+template <class T>
+bool row_sums(const int32_t* rows, int64_t n_rows, const int32_t* indices, const T* a, const T* b, int64_t n, int64_t n_words, double* sums);
+
+// How the words' weights move in one step.
+struct WeightStep {
+  double rate, clip, lowest, highest, average_weight;
+};
+
+// Equivalent to new = np.clip(weights[rows] * np.exp(np.clip(-rate * gradient, -clip, clip)), lowest, highest);
+//   lag[rows] += average_weight * (new - weights[rows]); weights[rows] = new
+void weigh_rows(double* weights, double* lag, const int32_t* rows, int64_t n_rows, const double* gradient, const WeightStep& step,
+                int n_threads);
 
 // Equivalent to theta @ U.T
 template <class T>

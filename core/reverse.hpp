@@ -170,11 +170,12 @@ inline void reverse(const Inference<T>& model, const Document<T>& document, cons
   }
   if (gradient.grad_theta) {
     clear<T>(work.sums, K);
-    gather<T>(work.block, model.phi, model.n_words, document.indices, document.n, K);
+    gather<T>(work.block, model, document.indices, document.n);
     for (int64_t k = 0; k < padded_topics; ++k) work.h[k] = k < K ? gradient.grad_theta[k] : T(0);
     int lowest = 0;
     while (lowest < L && trace.steps[lowest] == 0) ++lowest;
     for (int layer = L - 1; layer >= lowest; --layer) {
+      prefetch_next<T>(model, document, gradient.next_rows, layer);
       if (trace.steps[layer] == 0) continue;
       const T* raw_below = trace.raw + layer * padded_topics;
       reverse_layer<T>(model, n_padded, raw_below + padded_topics, raw_below, trace.r_inverse + layer * n_padded, T(trace.steps[layer]),

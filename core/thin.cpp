@@ -52,7 +52,7 @@ void thinned_indptr(const int64_t* indptr, const int64_t* documents, int64_t n_d
 
 template <class T>
 void thinned_entries(const int64_t* indptr, const int32_t* indices, const T* counts, const int64_t* documents, int64_t n_docs,
-                     const T* word_weights, const Thinning& thinning, const int64_t* out_indptr, int32_t* out_indices, T* out_counts,
+                     const double* word_weights, const Thinning& thinning, const int64_t* out_indptr, int32_t* out_indices, T* out_counts,
                      int n_threads) {
   const T scale = T(1 / (1 - thinning.fraction));
   for_documents(n_docs, n_threads, [&](int64_t d) {
@@ -63,12 +63,12 @@ void thinned_entries(const int64_t* indptr, const int32_t* indices, const T* cou
       if (thinning.fraction > 0 && !keeper.keeps(i)) continue;
       const int32_t word = indices[begin + i];
       out_indices[to] = word;
-      out_counts[to++] = counts[begin + i] * scale * (word_weights ? word_weights[word] : T(1));
+      out_counts[to++] = counts[begin + i] * scale * (word_weights ? T(word_weights[word]) : T(1));
     }
   });
 }
 
-template void thinned_entries(const int64_t*, const int32_t*, const float*, const int64_t*, int64_t, const float*, const Thinning&,
+template void thinned_entries(const int64_t*, const int32_t*, const float*, const int64_t*, int64_t, const double*, const Thinning&,
                               const int64_t*, int32_t*, float*, int);
 template void thinned_entries(const int64_t*, const int32_t*, const double*, const int64_t*, int64_t, const double*, const Thinning&,
                               const int64_t*, int32_t*, double*, int);

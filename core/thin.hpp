@@ -18,7 +18,7 @@ void thinned_indptr(const int64_t* indptr, const int64_t* documents, int64_t n_d
 // The entries that stay. Equivalent, for those of document d, to counts * word_weights[indices] / (1 - fraction); NULL weights are all 1.
 template <class T>
 void thinned_entries(const int64_t* indptr, const int32_t* indices, const T* counts, const int64_t* documents, int64_t n_docs,
-                     const T* word_weights, const Thinning& thinning, const int64_t* out_indptr, int32_t* out_indices, T* out_counts,
+                     const double* word_weights, const Thinning& thinning, const int64_t* out_indptr, int32_t* out_indices, T* out_counts,
                      int n_threads);
 
 }  // namespace mirrorlda

@@ -1,8 +1,7 @@
-// The learning step on rows of Phi: phi <- (phi exp(clip(-rate g)) + c) / C, column by column.
+// The learning step on rows of Phi, phi <- (phi exp(clip(-rate g)) + c) / C, in coordinates z with phi = M (z + B); see learn.hpp.
 //
-// Rows without a data gradient only follow phi <- (phi + c) / C, which is affine, so they are not visited: a row keeps the step at which it
-// was last written, and `catch_up` applies the composed map (and adds what the running average missed) when the row is read again. A row
-// that has a gradient is written as phi exp(clip(-rate g)), as of the step before, and gets its own + c and / C in the same way.
+// A row without a data gradient only follows phi <- (phi + c) / C, which moves M and B and leaves z, so it is not visited. A row that has
+// one gets the z of phi exp(clip(-rate g)), as of the step before, and its own + c and / C in the same way.
 #pragma once
 
 #include "kernels.hpp"
@@ -27,33 +26,68 @@ MIRRORLDA_INLINE void store_part(T* to, Vec<T> v, int n) {
   for (int i = 0; i < n; ++i) to[i] = lanes[i];
 }
 
-// Equivalent to average += map.average_scale * row + map.average_shift; row[:] = map.scale * row + map.shift
 template <class T>
-inline void catch_up(T* row, T* average, const RowMap<T>& map, int n_topics) {
-  const RowMap<T> m = map;
-  for (int k = 0; k < n_topics; k += kWidth<T>) {
-    const int n = n_topics - k;
-    const Vec<T> phi = load_part<T>(row + k, n);
-    if (average) {
-      const Vec<T> missed = load_part<T>(m.average_scale + k, n) * phi + load_part<T>(m.average_shift + k, n);
-      store_part<T>(average + k, load_part<T>(average + k, n) + missed, n);
-    }
-    store_part<T>(row + k, load_part<T>(m.scale + k, n) * phi + load_part<T>(m.shift + k, n), n);
-  }
+struct Mirrored {
+  Vec<T> z, average, change;
+};
+
+// What mirror_row makes of the vector from topic k on, of which n topics are there.
+template <class T>
+MIRRORLDA_INLINE Mirrored<T> mirrored(const T* z, const T* average, const FrameVectors<T>& f, const T* gradient, const T* rate, int k, int n) {
+  const Vec<T> low = broadcast<T>(T(-kClip)), high = broadcast<T>(T(kClip)), floor = broadcast<T>(T(kFloor)), zero{};
+  const Vec<T> old_z = load_part<T>(z + k, n);
+  const Vec<T> phi = old_z * load_part<T>(f.M + k, n) + load_part<T>(f.MB + k, n);
+  const Vec<T> exponent = min<T>(max<T>(-load_part<T>(rate + k, n) * load_part<T>(gradient + k, n), low), high);
+  const Vec<T> next = max<T>(max<T>(phi, zero) * exp<T>(exponent), floor);
+  const Vec<T> new_z = next * load_part<T>(f.M_inverse + k, n) - load_part<T>(f.B + k, n);
+  return {new_z, average ? load_part<T>(average + k, n) + (old_z - new_z) * load_part<T>(f.A + k, n) : zero, next - phi};
 }
 
-// Equivalent to before += row; row[:] = np.maximum(row * np.exp(np.clip(-rate * gradient, -1, 1)), FLOOR); after += row
+// Equivalent to phi = M * z + MB; new = np.maximum(np.maximum(phi, 0) * np.exp(np.clip(-rate * gradient, -1, 1)), FLOOR);
+//   change += new - phi; average += (z - (new / M - B)) * A; z[:] = new / M - B
 template <class T>
-inline void mirror_row(T* row, const T* gradient, const T* rate, T* before, T* after, int n_topics) {
-  const Vec<T> low = broadcast<T>(T(-kClip)), high = broadcast<T>(T(kClip)), floor = broadcast<T>(T(kFloor));
+inline void mirror_row(T* z, T* average, const FrameVectors<T>& frame, const T* gradient, const T* rate, T* change, int n_topics) {
+  constexpr int W = kWidth<T>;
+  const FrameVectors<T> f = frame;
+  const auto write = [&](const Mirrored<T>& to, int k, int n) MIRRORLDA_INLINE_LAMBDA {
+    store_part<T>(z + k, to.z, n);
+    if (average) store_part<T>(average + k, to.average, n);
+  };
+  if (n_topics < W) {
+    const Mirrored<T> only = mirrored<T>(z, average, f, gradient, rate, 0, n_topics);
+    write(only, 0, n_topics);
+    store_part<T>(change, load_part<T>(change, n_topics) + only.change, n_topics);
+    return;
+  }
+  // The last vector overlaps the one before it: it is read before that is written, and counts the topics that are its own.
+  const int rest = n_topics % W, last = n_topics - W;
+  Mirrored<T> tail{};
+  if (rest) tail = mirrored<T>(z, average, f, gradient, rate, last, W);
+  for (int k = 0; k + W <= n_topics; k += W) {
+    const Mirrored<T> here = mirrored<T>(z, average, f, gradient, rate, k, W);
+    write(here, k, W);
+    store<T>(change + k, load<T>(change + k) + here.change);
+  }
+  if (!rest) return;
+  T own[2 * W] = {};
+  for (int i = W; i < 2 * W; ++i) own[i] = T(1);
+  write(tail, last, W);
+  store<T>(change + last, load<T>(change + last) + tail.change * load<T>(own + rest));
+}
+
+// Equivalent to average[:] = np.maximum(average + z * A + E, 0); z[:] = np.maximum(M * z + MB, 0)
+template <class T>
+inline void settle_row(T* z, T* average, const FrameVectors<T>& frame, int n_topics) {
+  const FrameVectors<T> f = frame;
+  const Vec<T> zero{};
   for (int k = 0; k < n_topics; k += kWidth<T>) {
     const int n = n_topics - k;
-    const Vec<T> phi = load_part<T>(row + k, n);
-    const Vec<T> exponent = min<T>(max<T>(-load_part<T>(rate + k, n) * load_part<T>(gradient + k, n), low), high);
-    const Vec<T> next = max<T>(phi * exp<T>(exponent), floor);
-    store_part<T>(row + k, next, n);
-    store_part<T>(before + k, load_part<T>(before + k, n) + phi, n);
-    store_part<T>(after + k, load_part<T>(after + k, n) + next, n);
+    const Vec<T> old_z = load_part<T>(z + k, n);
+    if (average) {
+      const Vec<T> rest = old_z * load_part<T>(f.A + k, n) + load_part<T>(f.E + k, n);
+      store_part<T>(average + k, max<T>(load_part<T>(average + k, n) + rest, zero), n);
+    }
+    store_part<T>(z + k, max<T>(old_z * load_part<T>(f.M + k, n) + load_part<T>(f.MB + k, n), zero), n);
   }
 }
 

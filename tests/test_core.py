@@ -26,6 +26,7 @@ def arguments(dtype=np.float64, **changes):
         "n_layers": 4,
         "rule": L1,
         "steps": None,
+        "frame": None,
         "keep": True,
         "objective": True,
         "n_threads": 1,
@@ -37,6 +38,8 @@ def arguments(dtype=np.float64, **changes):
     ("changes", "message"),
     [
         ({"indices": np.zeros(3, np.int32)}, "not ascending"),
+        ({"frame": np.ones((2, 3))}, "frame must be"),
+        ({"frame": np.ones((1, 2))}, "frame must be"),
         ({"indptr": np.zeros(0, np.int64)}, "out of range"),
         ({"indices": np.array([0, 1, 9, 1], np.int32)}, "a word is out of range"),
         ({"counts": np.ones(5)}, "differ in length"),
@@ -203,24 +206,21 @@ def test_distinct_words():
         assert_array_equal(words, expected)
 
 
-PHI, LAST, HISTORY, ROWS = np.full((4, 2), 0.25), np.zeros(4, np.int32), np.ones((3, 4, 2)), np.arange(2, dtype=np.int32)
+def test_phi_in_a_frame_gives_what_phi_itself_gives(dtype):
+    """Powers of two: reading a row in its frame does not round. Below the floor the floor is read."""
+    phi = np.array([[0.5, 0.25], [0.25, 0.5], [0.25, 0.25], [1e-12, 0]], dtype)
+    frame = np.array([[0.5, 2], [-0.5, 0.125]], dtype)
+    passes = []
+    for plain in (True, False):
+        engine, z = _core.Engine32() if dtype == np.float32 else _core.Engine64(), phi if plain else (phi - frame[1]) / frame[0]
+        theta = engine.forward(**arguments(dtype, phi=z, frame=None if plain else frame))
+        grad_phi, _ = engine.reverse(np.ones((3, 2), dtype) * [[1, 2]], None, np.arange(4, dtype=np.int32), False, 1)
+        passes.append((theta, *engine.trace(), grad_phi))
+    for one, other in zip(*passes, strict=True):
+        assert_allclose(other, one, rtol=1e-5 if dtype == np.float32 else 1e-10)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"last": np.zeros(3, np.int32)},
-        {"average": np.zeros((3, 2))},
-        {"history": np.ones((3, 3, 2))},
-        {"history": np.ones((3, 4, 3))},
-        {"step": 3},
-        {"step": -1},
-    ],
-)
-def test_catch_up_refuses_what_does_not_agree(changes):
-    values = {"phi": PHI.copy(), "average": None, "last": LAST, "history": HISTORY, "step": 2, "rows": ROWS, "n_threads": 1}
-    with pytest.raises(ValueError, match="shapes do not agree"):
-        _core.catch_up(**(values | changes))
+PHI, FRAME, ROWS = np.full((4, 2), 0.25), np.array([[1.0, 1], [0, 0], [0, 0], [0, 0]]), np.arange(2, dtype=np.int32)
 
 
 @pytest.mark.parametrize(
@@ -231,12 +231,26 @@ def test_catch_up_refuses_what_does_not_agree(changes):
         {"gradient": np.ones((2, 4))[:, ::2]},
         {"gradient": np.asfortranarray(np.ones((2, 2)))},
         {"rate": np.ones(3)},
+        {"average": np.zeros((3, 2))},
+        {"average": np.zeros((2, 4))},
+        {"frame": np.ones((3, 2))},
+        {"frame": np.ones((4, 3))},
     ],
 )
 def test_mirror_rows_refuses_what_does_not_agree(changes):
-    values = {"phi": PHI.copy(), "rows": ROWS, "gradient": np.ones((2, 2)), "rate": np.ones(2), "n_threads": 1}
+    values = {"z": PHI.copy(), "average": None, "frame": FRAME, "rows": ROWS}
+    values |= {"gradient": np.ones((2, 2)), "rate": np.ones(2), "n_threads": 1}
+    _core.mirror_rows(**values)
     with pytest.raises(ValueError, match="shapes do not agree"):
         _core.mirror_rows(**(values | changes))
+
+
+@pytest.mark.parametrize("changes", [{"average": np.zeros((3, 2))}, {"frame": np.ones((3, 2))}, {"frame": np.ones((4, 3))}])
+def test_settle_refuses_what_does_not_agree(changes):
+    values = {"z": PHI.copy(), "average": None, "frame": FRAME, "n_threads": 1}
+    _core.settle(**values)
+    with pytest.raises(ValueError, match="shapes do not agree"):
+        _core.settle(**(values | changes))
 
 
 def test_products_refuse_what_does_not_agree():
@@ -253,8 +267,8 @@ def test_products_refuse_what_does_not_agree():
 def test_a_gradient_without_rows(dtype):
     gradient, phi = np.zeros((0, 2), dtype), np.full((4, 2), 0.25, dtype)
     assert_array_equal(_core.column_squares(gradient, 1), [0, 0])
-    before, after = _core.mirror_rows(phi, np.zeros(0, np.int32), gradient, np.ones(2, dtype), 1)
-    assert_array_equal([before, after], 0)
+    change = _core.mirror_rows(phi, None, FRAME, np.zeros(0, np.int32), gradient, np.ones(2, dtype), 1)
+    assert_array_equal(change, [0, 0])
     assert_array_equal(phi, 0.25)
 
 
@@ -262,11 +276,11 @@ def test_arrays_that_are_written_are_never_copied_first():
     """A silent conversion would lose the update."""
     wrong = np.full((4, 2), 0.25, np.float16)
     with pytest.raises(TypeError):
-        _core.mirror_rows(wrong, ROWS, np.ones((2, 2)), np.ones(2), 1)
+        _core.mirror_rows(wrong, None, FRAME, ROWS, np.ones((2, 2)), np.ones(2), 1)
     with pytest.raises(TypeError):
-        _core.catch_up(np.asfortranarray(PHI), None, LAST.copy(), HISTORY, 2, ROWS, 1)
+        _core.settle(np.asfortranarray(PHI), None, FRAME, 1)
     with pytest.raises(TypeError):
-        _core.catch_up(PHI.copy(), None, LAST.astype(np.int64), HISTORY, 2, ROWS, 1)
+        _core.settle(PHI.copy(), PHI.astype(np.float32), FRAME, 1)
 
 
 @pytest.mark.parametrize("rows", [[0, 1, 2], [0, 1, 2, 3, 3], [0, 1, 2, 0]])

@@ -5,12 +5,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import oracle
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mirrorlda import _core, learning
+from mirrorlda import _core, learning, tensors
 from mirrorlda.objective import Gradients
 
 N_WORDS, N_OUTPUTS, N_STEPS = 300, 3, 70
+# Of numbers in float64 as large as what the prior adds to a row between two flushes, at most 1 / N_WORDS.
+ROUNDING = 64 * np.finfo(np.float64).eps / N_WORDS
 
 
 def random_phi(rng, n_words, n_topics, dtype=np.float64):
@@ -79,14 +83,21 @@ class Dense:
 
 
 def lazy_step(state, gradients, weight, rates, n_threads=1):
-    learning.catch_up(state, gradients.rows, n_threads)
     learning.learn(state, gradients, weight, rates, n_threads)
 
 
+def count_flushes(monkeypatch):
+    """A list that has an entry for each flush from here on."""
+    flushes, flush = [], learning.flush
+    monkeypatch.setattr(learning, "flush", lambda state, n_threads: (flushes.append(0), flush(state, n_threads))[1])
+    return flushes
+
+
 @pytest.mark.parametrize("n_topics", [1, 2, 5, 16, 33])
-@pytest.mark.parametrize("history", [2048, 7, 1], ids=["one flush", "a flush every 7 steps", "a flush every step"])
-def test_lazy_rows_equal_dense_ones(monkeypatch, n_topics, history):
-    monkeypatch.setattr(learning, "_HISTORY", history)
+@pytest.mark.parametrize(("shift", "n_flushes"), [(1.0, (0, 0)), (0.01, (2, 60)), (0.0, (N_STEPS, N_STEPS))])
+def test_lazy_rows_equal_dense_ones(monkeypatch, n_topics, shift, n_flushes):
+    monkeypatch.setattr(learning, "_LARGEST_SHIFT", shift)
+    flushes = count_flushes(monkeypatch)
     rng = np.random.default_rng(0)
     phi, U = random_phi(rng, N_WORDS, n_topics), rng.standard_normal((N_OUTPUTS, n_topics))
     state, dense, total = learning.begin(phi, U), Dense(phi, U), 0.0
@@ -94,15 +105,67 @@ def test_lazy_rows_equal_dense_ones(monkeypatch, n_topics, history):
         lazy_step(state, gradients, weight, rates)
         dense.learn(gradients, weight, rates)
         total += rates.average
-        assert state.n_records < history
+    assert n_flushes[0] <= len(flushes) <= n_flushes[1]
     averages = learning.parameters(state, 1)
     expected_phi, expected_U = dense.averages()
-    assert_allclose(averages.phi, expected_phi, rtol=2e-12)
+    assert_allclose(averages.phi, expected_phi, rtol=2e-12, atol=ROUNDING)
     assert_allclose(averages.U, expected_U / total, rtol=1e-12)
-    assert_allclose(state.phi, dense.phi, rtol=2e-12)
+    assert_allclose(state.phi, dense.phi, rtol=2e-12, atol=ROUNDING)
     assert_allclose(state.U, dense.U, rtol=1e-12)
     assert_allclose(state.phi.sum(axis=0), 1, rtol=1e-14)
     assert dense.n_floored > 0, "the floor was not tested"
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 9),
+    st.lists(st.tuples(st.integers(0, 30), st.sampled_from([0.0, 0.5, 3.0])), min_size=1, max_size=40),
+    st.sampled_from([0.0, 1e-4, 1e-2]),
+    st.sampled_from([1.01, 2.0, 256.0]),
+    st.sampled_from([0.003, 0.1, 1.0]),
+)
+def test_lazy_rows_equal_dense_ones_whatever_is_touched_and_flushed(seed, n_topics, plan, prior, drift, shift):
+    """Steps with any number of rows, none included, and any weights of the average, which ends with what came in between."""
+    rng = np.random.default_rng(seed)
+    n_words = 30
+    phi, U = random_phi(rng, n_words, n_topics), rng.standard_normal((N_OUTPUTS, n_topics))
+    state, dense = learning.begin(phi, U), Dense(phi, U)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(learning, "_LARGEST_DRIFT", drift)
+        patch.setattr(learning, "_LARGEST_SHIFT", shift)
+        first = random_gradients(rng, n_words, n_topics, n_words), 5.0, learning.Rates(0.1, 0.1, prior, 1.0)
+        steps = [
+            (random_gradients(rng, n_words, n_topics, n_rows), 5.0, learning.Rates(0.3, 0.1, prior, average))
+            for n_rows, average in plan
+        ]
+        for gradients, weight, rates in [first, *steps]:
+            lazy_step(state, gradients, weight, rates)
+            dense.learn(gradients, weight, rates)
+        found = learning.parameters(state, 1)
+    # Both errors grow with the number of steps.
+    assert_allclose(found.phi, dense.averages()[0], rtol=1e-10, atol=1e-13)
+    assert_allclose(state.phi, dense.phi, rtol=1e-10, atol=1e-13)
+
+
+def test_in_float32_entries_far_below_the_prior_keep_their_size():
+    """The prior adds some of a row's mean, then half of the rows are pushed down: far below the mean they are still known."""
+    rng = np.random.default_rng(3)
+    phi, U = random_phi(rng, N_WORDS, 9), np.zeros((0, 9))
+    double, single = learning.begin(phi, U), learning.begin(phi.astype(np.float32), U.astype(np.float32))
+    for step in range(30):
+        gradients = replace(random_gradients(rng, N_WORDS, 9, 150), grad_U=U)
+        if step >= 20:
+            push = np.where(gradients.rows % 2, 1e3, 0.0)[:, None] * rng.uniform(1, 2, (150, 9))
+            gradients = replace(gradients, grad_phi=push)
+        rates = learning.Rates(0.5, 0.0, 0.3 / N_WORDS if step < 20 else 0.0, 1.0)
+        lazy_step(double, gradients, 9.0, rates)
+        lazy_step(single, replace(gradients, grad_phi=gradients.grad_phi.astype(np.float32)), 9.0, rates)
+    M, B, _, _ = single.frame
+    assert (N_WORDS * M * B).max() > 0.1, "the prior adds too little to show"
+    wide, narrow = learning.parameters(double, 1).phi, learning.parameters(single, 1).phi
+    assert_allclose(narrow, wide, rtol=1e-3)
+    assert_allclose(single.phi, double.phi, rtol=1e-3, atol=1e-6 / N_WORDS)
+    assert (double.phi < 0.01 / N_WORDS).any(), "nothing is small"
 
 
 def test_float32_follows_float64():
@@ -142,7 +205,8 @@ def test_begin_and_copy_share_nothing():
     assert_array_equal(phi, 0.25)
     assert_array_equal(U, 1)
     assert_array_equal(twin.phi, phi)
-    assert (twin.n_steps, twin.n_records, twin.average_phi) == (0, 0, None)
+    assert (twin.n_steps, twin.average_phi) == (0, None)
+    assert_array_equal(twin.frame, [[1, 1], [0, 0], [0, 0], [0, 0]])
 
 
 def test_rows_never_touched_follow_the_affine_map():
@@ -203,9 +267,7 @@ def test_a_gradient_that_is_not_finite_stops_learning_before_anything_changes(wh
 
 def test_long_runs_stay_on_the_simplex_when_normalisers_drift(monkeypatch):
     """Clipped steps grow a column by up to e each, so the products of normalisers would leave the range of double."""
-    flushes = []
-    flush = learning.flush
-    monkeypatch.setattr(learning, "flush", lambda state, n_threads: (flushes.append(state.n_records), flush(state, n_threads)))
+    flushes = count_flushes(monkeypatch)
     rng = np.random.default_rng(4)
     state = learning.begin(random_phi(rng, 20, 2), np.zeros((0, 2)))
     for _ in range(400):
@@ -304,10 +366,10 @@ def test_without_gradients_words_weights_stay():
 # Seed words
 
 
-@pytest.mark.parametrize("history", [2048, 7], ids=["one flush", "a flush every 7 steps"])
-def test_guided_steps_equal_dense_ones(monkeypatch, history):
+@pytest.mark.parametrize("shift", [1.0, 0.01], ids=["no flush", "some flushes"])
+def test_guided_steps_equal_dense_ones(monkeypatch, shift):
     """phi <- (phi exp(-rate g) + fraction towards + c) / C, all rows at once."""
-    monkeypatch.setattr(learning, "_HISTORY", history)
+    monkeypatch.setattr(learning, "_LARGEST_SHIFT", shift)
     rng = np.random.default_rng(8)
     n_topics = 4
     phi, U = random_phi(rng, N_WORDS, n_topics), rng.standard_normal((N_OUTPUTS, n_topics))
@@ -329,8 +391,8 @@ def test_guided_steps_equal_dense_ones(monkeypatch, history):
         moved += np.minimum(rate * rates.prior, 1 / N_WORDS) + rates.guide * everywhere
         phi = moved / moved.sum(axis=0)
         average += rates.average * phi
-    assert_allclose(learning.parameters(state, 1).phi, average / average.sum(axis=0), rtol=2e-12)
-    assert_allclose(state.phi, phi, rtol=2e-12)
+    assert_allclose(learning.parameters(state, 1).phi, average / average.sum(axis=0), rtol=2e-12, atol=ROUNDING)
+    assert_allclose(state.phi, phi, rtol=2e-12, atol=ROUNDING)
     assert phi[3, 1] > 0.05 > phi[3, 0], "the guide does not show"
 
 
@@ -378,60 +440,145 @@ def test_scores_and_their_reverse(dtype, sizes):
         assert_allclose(result, exact(*wide), rtol=0, atol=4 * np.sqrt(n_docs + 1) * np.finfo(dtype).eps * terms.max())
 
 
-def test_mirror_rows(dtype, sizes):
-    n_rows, n_topics, _ = sizes
-    rng = np.random.default_rng(0)
-    n_words = 2 * n_rows + 1
-    phi, gradients = random_phi(rng, n_words, n_topics, dtype), random_gradients(rng, n_words, n_topics, n_rows, dtype)
-    phi[gradients.rows[0], 0] = oracle.FLOOR
-    gradients.grad_phi[0, 0] = 5.0
-    rate = rng.uniform(0, 0.1, n_topics).astype(dtype)
-    expected = phi.astype(float)
-    exponents = np.clip(-rate.astype(float) * gradients.grad_phi, -1, 1)
-    expected[gradients.rows] = np.maximum(expected[gradients.rows] * np.exp(exponents), oracle.FLOOR)
-    results = []
-    for n_threads in (1, 2, 3):
-        next_phi = phi.copy()
-        before, after = _core.mirror_rows(next_phi, gradients.rows, gradients.grad_phi, rate, n_threads)
-        results.append(np.concatenate([next_phi.ravel(), before, after]))
-    assert_array_equal(results[1], results[0])
-    assert_array_equal(results[2], results[0])
-    assert_allclose(next_phi, expected, rtol=8 * np.finfo(dtype).eps)
-    assert next_phi[gradients.rows[0], 0] == dtype(oracle.FLOOR)
-    assert_allclose(before, phi[gradients.rows].astype(float).sum(axis=0), rtol=16 * np.finfo(dtype).eps)
-    assert_allclose(after, next_phi[gradients.rows].astype(float).sum(axis=0), rtol=16 * np.finfo(dtype).eps)
+def random_frame(rng, n_words, n_topics):
+    """M, B, A and E after some steps."""
+    M, B, A, E = np.ones(n_topics), np.zeros(n_topics), np.zeros(n_topics), np.zeros(n_topics)
+    for t in range(9):
+        C, c = rng.uniform(0.8, 1.3, n_topics), rng.uniform(0, 0.02 / n_words, n_topics)
+        M, B = M / C, B + c / M
+        A, E = A + t % 3 * M, E + t % 3 * M * B
+    return np.stack([M, B, A, E])
 
 
 @pytest.mark.parametrize("averaged", [True, False])
-def test_catch_up(dtype, sizes, averaged):
-    n_words, n_topics, _ = sizes
+def test_mirror_rows(dtype, sizes, averaged):
+    n_rows, n_topics, _ = sizes
     rng = np.random.default_rng(0)
-    n_steps = 9
-    history = np.empty((n_steps + 3, 4, n_topics))
-    history[0] = np.array([1, 0, 0, 0])[:, None]
-    for t in range(1, n_steps + 3):
-        (M, B, A, E), C, c, w = history[t - 1], rng.uniform(0.8, 1.3, n_topics), rng.uniform(0, 1e-3, n_topics), t % 3
-        history[t] = M / C, B + c / M, A + w * M / C, E + w * (M / C) * (B + c / M)
-    phi, last = random_phi(rng, n_words, n_topics, dtype), rng.integers(0, n_steps + 1, n_words).astype(np.int32)
+    n_words = 2 * n_rows + 1
+    frame = random_frame(rng, n_words, n_topics)
+    M, B, A, _ = frame
+    z = (random_phi(rng, n_words, n_topics) / M - B).astype(dtype)
     average = rng.random((n_words, n_topics)).astype(dtype) if averaged else None
-    rows = rng.permutation(n_words)[: n_words // 2 + 1].astype(np.int32)
-
-    expected, expected_average = phi.astype(float), None if average is None else average.astype(float)
-    for row in rows:
-        (M_s, B_s, A_s, E_s), (M_t, B_t, A_t, E_t) = history[last[row]], history[n_steps]
-        if averaged:
-            expected_average[row] += expected[row] / M_s * (A_t - A_s) + (E_t - E_s) - B_s * (A_t - A_s)
-        expected[row] = M_t * (expected[row] / M_s + (B_t - B_s))
+    gradients = random_gradients(rng, n_words, n_topics, n_rows, dtype)
+    z[gradients.rows[0], 0], gradients.grad_phi[0, 0] = -B[0], 5.0
+    rate = rng.uniform(0, 0.1, n_topics).astype(dtype)
+    rows, phi = gradients.rows, M * (z[gradients.rows].astype(float) + B)
+    new = np.maximum(np.maximum(phi, 0) * np.exp(np.clip(-rate.astype(float) * gradients.grad_phi, -1, 1)), oracle.FLOOR)
+    results = []
     for n_threads in (1, 2, 3):
-        phi_now, average_now, last_now = phi.copy(), None if average is None else average.copy(), last.copy()
-        _core.catch_up(phi_now, average_now, last_now, history, n_steps, rows, n_threads)
-        results = [phi_now] if average is None else [phi_now, average_now]
-        if n_threads == 1:
-            first = results
-        for one, other in zip(first, results, strict=True):
-            assert_array_equal(other, one)
-    assert_allclose(phi_now, expected, rtol=16 * np.finfo(dtype).eps)
+        next_z, next_average = z.copy(), None if average is None else average.copy()
+        change = _core.mirror_rows(next_z, next_average, frame, rows, gradients.grad_phi, rate, n_threads)
+        results.append([next_z, change] + ([] if average is None else [next_average]))
+    for other in results[1:]:
+        for found, first in zip(other, results[0], strict=True):
+            assert_array_equal(found, first)
+    eps = 16 * np.finfo(dtype).eps
+    assert_allclose(M * (next_z[rows].astype(float) + B), new, rtol=eps, atol=eps * (M * B).max())
+    assert_array_equal(np.delete(next_z, rows, axis=0), np.delete(z, rows, axis=0))
+    assert_allclose(change, (new - phi).sum(axis=0), rtol=eps, atol=eps * (phi + new + M * B).sum(axis=0).max())
     if averaged:
-        assert_allclose(average_now, expected_average, rtol=16 * np.finfo(dtype).eps)
-    assert_array_equal(last_now[rows], n_steps)
-    assert_array_equal(np.delete(last_now, rows), np.delete(last, rows))
+        assert_allclose(next_average[rows], average[rows] + (z[rows] - (new / M - B)) * A, rtol=eps, atol=eps)
+        assert_array_equal(np.delete(next_average, rows, axis=0), np.delete(average, rows, axis=0))
+
+
+def test_rows_in_a_plain_frame_are_exact(dtype):
+    """M = 1 and B = 0: what is at the floor stays there to the bit."""
+    frame, z = np.array([[1.0], [0], [0], [0]]), np.array([[oracle.FLOOR], [0.5]], dtype)
+    _core.mirror_rows(z, None, frame, np.arange(2, dtype=np.int32), np.array([[5.0], [0.0]], dtype), np.ones(1, dtype), 1)
+    assert_array_equal(z, np.array([[oracle.FLOOR], [0.5]], dtype))
+
+
+@pytest.mark.parametrize("averaged", [True, False])
+def test_settle(dtype, sizes, averaged):
+    n_words, n_topics, _ = sizes[0] * 13, *sizes[1:]
+    rng = np.random.default_rng(0)
+    frame = random_frame(rng, n_words, n_topics)
+    M, B, A, E = frame
+    z = (random_phi(rng, n_words, n_topics) / M - B).astype(dtype)
+    average = rng.random((n_words, n_topics)).astype(dtype) if averaged else None
+    z[0, 0] = -2 * B[0]
+    results = []
+    for n_threads in (1, 2, 3):
+        phi, sums_of = z.copy(), None if average is None else average.copy()
+        sums = _core.settle(phi, sums_of, frame, n_threads)
+        results.append([phi, sums] + ([] if average is None else [sums_of]))
+    for other in results[1:]:
+        for found, first in zip(other, results[0], strict=True):
+            assert_array_equal(found, first)
+    eps = 16 * np.finfo(dtype).eps
+    assert phi[0, 0] == 0
+    assert_allclose(phi, np.maximum(M * (z.astype(float) + B), 0), rtol=eps, atol=eps * (M * B).max())
+    assert_allclose(sums[0], phi.sum(axis=0, dtype=float), rtol=8 * eps)
+    if averaged:
+        assert_allclose(sums_of, np.maximum(average + z.astype(float) * A + E, 0), rtol=eps, atol=eps * E.max())
+        assert_allclose(sums[1], sums_of.sum(axis=0, dtype=float), rtol=8 * eps)
+    else:
+        assert_array_equal(sums[1], 0)
+
+
+@pytest.mark.parametrize("n_before", [0, 1, 40])
+@pytest.mark.parametrize("has_all", [False, True])
+def test_a_state_from_its_arrays_learns_on_with_the_same_bits(tmp_path, n_before, has_all, dtype):
+    rng = np.random.default_rng(0)
+    phi = random_phi(rng, N_WORDS, 5, dtype)
+    guide = learning.Guide(np.array([3, 250], np.int32), np.array([[0.5, 0, 1, 0, 0], [0.5, 0, 0, 0, 0]]))
+    extras = (np.ones(N_WORDS), guide) if has_all else ()
+    state = learning.begin(phi, np.ones((N_OUTPUTS, 5), dtype), *extras)
+    run = []
+    for step in range(n_before + 30):
+        gradients = random_gradients(rng, N_WORDS, 5, 25, dtype)
+        if has_all:
+            gradients = replace(gradients, grad_word_weights=rng.standard_normal(25))
+        run.append((gradients, 9.0, learning.Rates(0.3, 0.1, 2e-4, step / 5 if step > 20 else 0.0, words=0.1, guide=0.01)))
+
+    def go_on(state, run):
+        for gradients, weight, rates in run:
+            learning.learn(state, gradients, weight, rates, 1)
+        return learning.parameters(state, 1)
+
+    for gradients, weight, rates in run[:n_before]:
+        learning.learn(state, gradients, weight, rates, 1)
+    tensors.write(tmp_path / "state", *learning.as_arrays(state), kind="state")
+    again = learning.from_arrays(*tensors.read(tmp_path / "state", "state"))
+    expected, found = go_on(state, run[n_before:]), go_on(again, run[n_before:])
+    assert_array_equal(found.phi, expected.phi)
+    assert_array_equal(found.U, expected.U)
+    if has_all:
+        assert_array_equal(found.word_weights, expected.word_weights)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "meta"),
+    [
+        ({"phi": np.ones(3)}, {}),
+        ({"phi": np.full((4, 2), np.nan)}, {}),
+        ({"phi": np.zeros((4, 2))}, {}),
+        ({"U": np.ones((1, 3))}, {}),
+        ({"U": np.ones((1, 2), np.float32)}, {}),
+        ({"phi": np.full((4, 2), 1e9)}, {}),
+        ({"phi": np.full((4, 2), -0.25)}, {}),
+        ({"frame": np.zeros((4, 2))}, {}),
+        ({"frame": np.array([[1, 1], [-1e-3, 0], [0, 0], [0, 0]])}, {}),
+        ({"frame": np.array([[1, 1], [0, 1.0], [0, 0], [0, 0]])}, {}),
+        ({"frame": np.array([[1, 1e9], [0, 0], [0, 0], [0, 0]])}, {}),
+        ({"frame": np.array([[1, 1], [0, 0], [0, 1e31], [0, 0]])}, {}),
+        ({"frame": np.array([[1, 1], [0, 0], [0, 0], [-1.0, 0]])}, {}),
+        ({"frame": np.ones((1, 4, 2))}, {}),
+        ({"average_phi": np.full((4, 2), -1.0)}, {"average_weight": 1.0}),
+        ({"average_phi": np.full((4, 2), 1e31)}, {"average_weight": 1.0}),
+        ({"squares": np.array([1.0, -1])}, {}),
+        ({"average_phi": np.ones((4, 2))}, {}),
+        ({"word_weights": np.ones(4)}, {}),
+        ({"guide_rows": np.array([1], np.int32)}, {}),
+        ({"guide_rows": np.array([4], np.int32), "guide_towards": np.ones((1, 2))}, {}),
+        ({"more": np.ones(1)}, {}),
+        ({}, {"n_steps": "1"}),
+        ({}, {"average_weight": 10**400}),
+        ({}, {"word_squares": True}),
+    ],
+)
+def test_arrays_that_are_no_state_are_refused(arrays, meta):
+    good_arrays, good_meta = learning.as_arrays(learning.begin(np.full((4, 2), 0.25), np.ones((1, 2))))
+    learning.from_arrays(good_arrays, good_meta)
+    with pytest.raises(ValueError, match="state"):
+        learning.from_arrays(good_arrays | arrays, good_meta | meta)

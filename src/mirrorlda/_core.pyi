@@ -1,5 +1,7 @@
 """The compiled core: arrays in, arrays out. Floating-point arrays of one call are all float32 or all float64."""
 
+from typing import Literal, overload
+
 import numpy as np
 
 FLOOR: float
@@ -19,18 +21,51 @@ def thinned(
     seed: int,
     n_threads: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
-def catch_up(
-    phi: np.ndarray,
-    average: np.ndarray | None,
-    last: np.ndarray,
-    history: np.ndarray,
-    step: int,
+def row_sums(rows: np.ndarray, indices: np.ndarray, a: np.ndarray, b: np.ndarray, n_words: int) -> np.ndarray: ...
+def weigh_rows(
+    weights: np.ndarray,
+    lag: np.ndarray,
     rows: np.ndarray,
+    gradient: np.ndarray,
+    rate: float,
+    clip: float,
+    lowest: float,
+    highest: float,
+    average_weight: float,
     n_threads: int,
 ) -> None: ...
+def logarithmic(counts: np.ndarray) -> np.ndarray: ...
+def read_documents(
+    shard: np.ndarray,
+    table: np.ndarray,
+    sizes: np.ndarray,
+    block_docs: int,
+    word_bytes: int,
+    documents: np.ndarray,
+    to: np.ndarray,
+    logarithmic: bool,
+    indices: np.ndarray,
+    counts: np.ndarray,
+) -> None: ...
+def is_sound(
+    shard: np.ndarray,
+    table: np.ndarray,
+    sizes: np.ndarray,
+    block: int,
+    word_bytes: int,
+    n_words: int,
+    largest_count: float,
+) -> bool: ...
 def mirror_rows(
-    phi: np.ndarray, rows: np.ndarray, gradient: np.ndarray, rate: np.ndarray, n_threads: int
-) -> tuple[np.ndarray, np.ndarray]: ...
+    z: np.ndarray,
+    average: np.ndarray | None,
+    frame: np.ndarray,
+    rows: np.ndarray,
+    gradient: np.ndarray,
+    rate: np.ndarray,
+    n_threads: int,
+) -> np.ndarray: ...
+def settle(z: np.ndarray, average: np.ndarray | None, frame: np.ndarray, n_threads: int) -> np.ndarray: ...
 def column_squares(gradient: np.ndarray, n_threads: int) -> np.ndarray: ...
 def scores(theta: np.ndarray, U: np.ndarray, n_threads: int) -> np.ndarray: ...
 def back_scores(grad_scores: np.ndarray, U: np.ndarray, n_threads: int) -> np.ndarray: ...
@@ -49,12 +84,23 @@ class Engine32:
         n_layers: int,
         rule: int,
         steps: np.ndarray | None,
+        frame: np.ndarray | None,
         keep: bool,
         objective: bool,
         n_threads: int,
     ) -> np.ndarray: ...
     def trace(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]: ...
     def objective(self) -> np.ndarray: ...
+    @overload
+    def reverse(
+        self,
+        grad_theta: np.ndarray | None,
+        word_weights: np.ndarray | None,
+        rows: np.ndarray,
+        want_counts: Literal[True],
+        n_threads: int,
+    ) -> tuple[np.ndarray, np.ndarray]: ...
+    @overload
     def reverse(
         self,
         grad_theta: np.ndarray | None,
@@ -65,3 +111,34 @@ class Engine32:
     ) -> tuple[np.ndarray, np.ndarray | None]: ...
 
 class Engine64(Engine32): ...
+
+UNICODE_VERSION: str
+
+def is_assigned(code_point: int) -> bool: ...
+
+class TextDefinition:
+    def __init__(self, lowercase: bool, bigrams: bool, stop_words: list[str]) -> None: ...
+    def words(self, text: str) -> list[str]: ...
+
+class WordTable:
+    def __init__(self, words: list[str]) -> None: ...
+    @staticmethod
+    def from_arrays(letters: np.ndarray, offsets: np.ndarray) -> WordTable: ...
+    def arrays(self) -> tuple[np.ndarray, np.ndarray]: ...
+    def __len__(self) -> int: ...
+    def find(self, word: str) -> int: ...
+    def word(self, number: int) -> str: ...
+    def words(self) -> list[str]: ...
+    def count(
+        self, definition: TextDefinition, texts: list[str], first: int, n_threads: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+
+class WordCounts:
+    def __init__(self, definition: TextDefinition, memory: int, directory: str, keep_documents: bool) -> None: ...
+    @property
+    def n_docs(self) -> int: ...
+    @property
+    def n_runs(self) -> int: ...
+    def add(self, texts: list[str], first: int, n_threads: int) -> None: ...
+    def select(self, max_words: int, min_docs: int, max_docs: int) -> tuple[WordTable, np.ndarray, int]: ...
+    def documents(self, vocabulary: WordTable, n_threads: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mirrorlda import _core
-from mirrorlda.corpus import LARGEST_COUNT, Documents, as_documents
+from mirrorlda.documents import LARGEST_COUNT, Documents, as_documents
 
 FLOOR: float = _core.FLOOR
 
@@ -119,9 +119,10 @@ def forward(
     *,
     keep: bool,
     objective: bool = False,
+    frame: np.ndarray | None = None,
     n_threads: int,
 ) -> np.ndarray:
-    """theta (n_docs, n_topics) of the documents whose numbers are in `batch`.
+    """theta (n_docs, n_topics) of the documents whose numbers are in `batch`, under the topics phi, or frame[0] * phi + frame[1].
 
     `keep` leaves a trace in the engine, with `objective` also the exact objective of every layer, which takes more time.
     """
@@ -136,6 +137,7 @@ def forward(
         layers.n_layers,
         rule,
         steps,
+        frame,
         keep,
         objective,
         n_threads,

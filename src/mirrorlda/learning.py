@@ -1,29 +1,35 @@
 """One learning step: stochastic mirror descent on Phi with a rate for each column, steps on U and on the words' weights.
 
 The step on a column is phi <- (phi exp(clip(-rate g)) + c) / C with c = rate (beta - 1) / D: to first order the paper's
-step with its prior, but affine where g = 0. So rows without a data gradient are not visited: `history` keeps, for every
-step since the last flush, what such a row needs to follow later (core/learn.hpp has the equations), and one definition
-serves dense and lazily updated rows alike.
+step with its prior, but affine where g = 0. So Phi is kept in coordinates z, Phi = M (z + B), that such a step leaves alone: it
+moves M and B, two vectors for all rows, and rows without a data gradient are not visited. core/learn.hpp has the equations, those
+of the running average included.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from mirrorlda import _core
 from mirrorlda.objective import Gradients
 
-# Steps that are remembered before all rows are brought up to date.
-_HISTORY = 2048
-# The products of normalisers are kept within this factor of 1 between two flushes.
-_DRIFT = 1e50
+# Between two flushes M stays within this factor of 1, and M B below this multiple of a row's mean: in float32 a row is then off
+# by at most some 1e-7 of the mean of all rows, its average by some 1e-5 of its largest value.
+_LARGEST_DRIFT = 256.0
+_LARGEST_SHIFT = 1.0
 # A word counts for a tenth to three times as much as it says, and changes by at most a tenth in one step: without bounds a few
 # words of 20 newsgroups take all the weight.
 _WEIGHT_RANGE = (0.1, 3.0)
 _WEIGHT_CLIP = 0.1
+# In a state that is read rows are at most so large, the sums of running averages so, and other sums so.
+_LARGEST_ROW = 1e6
+_LARGEST_SUM = 1e30
+_LARGEST_AMOUNT = 1e300
 
 
 class DivergedError(ArithmeticError):
@@ -73,13 +79,15 @@ class Parameters:
 
 @dataclass
 class State:
-    """Parameters under training. Rows of `phi` are valid as of their own step `last`, until `catch_up` or `flush`."""
+    """Parameters under training.
+
+    `frame` (4, n_topics) has the M, B, A and E of core/learn.hpp: Phi is M (phi + B), its running sum average_phi + phi A + E.
+    After `flush` they are `phi` and `average_phi`.
+    """
 
     phi: np.ndarray
     U: np.ndarray
-    last: np.ndarray
-    history: np.ndarray
-    n_records: int
+    frame: np.ndarray
     squares: np.ndarray
     n_steps: int
     average_phi: np.ndarray | None
@@ -95,14 +103,10 @@ class State:
 def begin(phi: np.ndarray, U: np.ndarray, word_weights: np.ndarray | None = None, guide: Guide | None = None) -> State:
     """The state before the first step; the parameters are copied. Without `word_weights` every word counts as it is."""
     n_words, n_topics = phi.shape
-    history = np.zeros((_HISTORY + 1, 4, n_topics))
-    history[0, 0] = 1
     return State(
         phi=phi.copy(),
         U=U.copy(),
-        last=np.zeros(n_words, np.int32),
-        history=history,
-        n_records=0,
+        frame=_unit_frame(n_topics),
         squares=np.zeros(n_topics),
         n_steps=0,
         average_phi=None,
@@ -116,21 +120,13 @@ def begin(phi: np.ndarray, U: np.ndarray, word_weights: np.ndarray | None = None
 
 def copy(state: State) -> State:
     """A copy that shares nothing with `state`."""
-    fresh = deepcopy(state)
-    fresh.history = np.zeros((_HISTORY + 1, *state.history.shape[1:]))
-    fresh.history[: len(state.history)] = state.history
-    return fresh
+    return deepcopy(state)
 
 
-def rest(state: State) -> None:
-    """Give back the memory that only further steps need; `copy` makes room for them again."""
-    flush(state, 1)
-    state.history = state.history[:1].copy()
-
-
-def catch_up(state: State, rows: np.ndarray, n_threads: int) -> None:
-    """Bring `rows` of Phi, and of its average, up to the last step."""
-    _core.catch_up(state.phi, state.average_phi, state.last, state.history, state.n_records, rows, n_threads)
+def scale_and_shift(state: State) -> np.ndarray:
+    """The two vectors over topics, (2, n_topics), with which the rows of `state.phi` are read: scale * row + shift."""
+    M, B, _, _ = state.frame
+    return np.stack([M, M * B]).astype(state.phi.dtype)
 
 
 def learn(state: State, gradients: Gradients, weight: float, rates: Rates, n_threads: int) -> None:
@@ -144,7 +140,7 @@ def learn(state: State, gradients: Gradients, weight: float, rates: Rates, n_thr
             "lower the learning rate, or scale the counts down"
         )
     if rates.average and state.average_phi is None:
-        state.average_phi = np.zeros_like(state.phi)
+        state.average_phi = np.zeros(state.phi.shape, state.phi.dtype)
 
     state.n_steps += 1
     state.squares += squares
@@ -154,66 +150,203 @@ def learn(state: State, gradients: Gradients, weight: float, rates: Rates, n_thr
     dtype = state.phi.dtype
     # A rate beyond the range of float32 belongs to gradients so small that the clip decides alone.
     rate_of_sum = np.minimum(rate / weight, np.finfo(dtype).max).astype(dtype)
-    before, after = _core.mirror_rows(state.phi, gradients.rows, gradients.grad_phi, rate_of_sum, n_threads)
+    change = _core.mirror_rows(
+        state.phi, state.average_phi, state.frame, gradients.rows, gradients.grad_phi, rate_of_sum, n_threads
+    )
     if state.guide is not None:
-        after = after + _guided(state, state.guide, rates.guide, n_threads)
-    _remember(state, 1 + (after - before) + n_words * c, c, rates.average, n_threads)
+        change = change + _guided(state, state.guide, rates.guide)
+    _move_frame(state, 1 + change + n_words * c, c, rates.average, n_threads)
 
     if state.word_weights is not None and gradients.grad_word_weights is not None:
-        _weigh(state, state.word_weights, gradients.rows, gradients.grad_word_weights / weight, rates)
+        _weigh(state, state.word_weights, gradients.rows, gradients.grad_word_weights / weight, rates, n_threads)
     with np.errstate(over="ignore", invalid="ignore"):
         state.U -= (rates.U * grad_U).astype(dtype)
         state.average_U += rates.average * state.U
     state.average_weight += rates.average
 
 
-def _weigh(state: State, word_weights: np.ndarray, rows: np.ndarray, grad_log_weights: np.ndarray, rates: Rates) -> None:
+def _weigh(
+    state: State, word_weights: np.ndarray, rows: np.ndarray, grad_log_weights: np.ndarray, rates: Rates, n_threads: int
+) -> None:
     """w <- w exp(-rate g) for the words of the batch, g the gradient with respect to ln w."""
     state.word_squares += float((grad_log_weights**2).sum()) / len(state.phi)
     spread = np.sqrt(state.word_squares / state.n_steps)
     rate = rates.words / spread if spread > 0 else 0.0
-    old = word_weights[rows]
-    new = np.clip(old * np.exp(np.clip(-rate * grad_log_weights, -_WEIGHT_CLIP, _WEIGHT_CLIP)), *_WEIGHT_RANGE)
-    word_weights[rows] = new
-    state.word_lag[rows] += state.average_weight * (new - old)
+    lag, weight = state.word_lag, state.average_weight
+    _core.weigh_rows(word_weights, lag, rows, grad_log_weights, rate, _WEIGHT_CLIP, *_WEIGHT_RANGE, weight, n_threads)
 
 
-def _guided(state: State, guide: Guide, fraction: float, n_threads: int) -> np.ndarray:
+def _guided(state: State, guide: Guide, fraction: float) -> np.ndarray:
     """Add `fraction` of each guided topic's seed words to it, before it is brought back to the sum of one; what was added."""
-    catch_up(state, guide.rows, n_threads)
+    M, _, A, _ = state.frame
     added = fraction * guide.towards
-    state.phi[guide.rows] += added.astype(state.phi.dtype)
+    state.phi[guide.rows] += (added / M).astype(state.phi.dtype)
+    if state.average_phi is not None:
+        state.average_phi[guide.rows] -= (added / M * A).astype(state.phi.dtype)
     total: np.ndarray = added.sum(axis=0)
     return total
 
 
-def _remember(state: State, normaliser: np.ndarray, c: np.ndarray, weight: float, n_threads: int) -> None:
-    M, B, A, E = state.history[state.n_records]
+def _unit_frame(n_topics: int) -> np.ndarray:
+    frame = np.zeros((4, n_topics))
+    frame[0] = 1
+    return frame
+
+
+def _move_frame(state: State, normaliser: np.ndarray, c: np.ndarray, weight: float, n_threads: int) -> None:
+    M, B, A, E = state.frame
     new_M, new_B = M / normaliser, B + c / M
-    state.n_records += 1
-    state.history[state.n_records] = new_M, new_B, A + weight * new_M, E + weight * new_M * new_B
-    if state.n_records == _HISTORY or new_M.max() > _DRIFT or new_M.min() < 1 / _DRIFT:
+    state.frame = np.stack([new_M, new_B, A + weight * new_M, E + weight * new_M * new_B])
+    if not _is_near(new_M, new_B, len(state.phi)):
         flush(state, n_threads)
 
 
-def flush(state: State, n_threads: int) -> None:
-    """Bring all rows up to date and the columns' sums back to exactly one."""
-    catch_up(state, np.arange(len(state.phi), dtype=np.int32), n_threads)
-    state.phi /= state.phi.sum(axis=0, dtype=np.float64).astype(state.phi.dtype)
-    state.last[:] = 0
-    state.n_records = 0
+def _is_near(M: np.ndarray, B: np.ndarray, n_words: int) -> bool:
+    """Whether the rows can be read in this frame without loss."""
+    is_scaled = (M <= _LARGEST_DRIFT).all() and (M >= 1 / _LARGEST_DRIFT).all()
+    return bool(is_scaled and (B >= 0).all() and (n_words * M * B <= _LARGEST_SHIFT).all())
+
+
+def flush(state: State, n_threads: int) -> np.ndarray:
+    """Write all rows as of the last step, the columns' sums back at exactly one; returns the sums of `average_phi`."""
+    sums, average_sums = _core.settle(state.phi, state.average_phi, state.frame, n_threads)
+    state.phi /= sums.astype(state.phi.dtype)
+    state.frame = _unit_frame(state.phi.shape[1])
+    total: np.ndarray = average_sums
+    return total
 
 
 def parameters(state: State, n_threads: int) -> Parameters:
     """For use: the running averages once they have begun, otherwise the latest. Copies."""
-    flush(state, n_threads)
-    phi, U = state.phi.copy(), state.U.copy()
-    word_weights = None if state.word_weights is None else state.word_weights.copy()
-    if state.average_phi is not None:
-        phi = state.average_phi / state.average_phi.sum(axis=0, dtype=np.float64).astype(phi.dtype)
+    sums = flush(state, n_threads)
+    phi, U, word_weights = state.phi, state.U.copy(), None if state.word_weights is None else state.word_weights.copy()
+    if state.average_phi is None:
+        phi = phi.copy()
+    else:
+        phi = state.average_phi / sums.astype(phi.dtype)
         U = (state.average_U / state.average_weight).astype(U.dtype)
         if word_weights is not None:
             word_weights -= state.word_lag / state.average_weight
-    if not (np.isfinite(phi).all() and np.isfinite(U).all()):
+    # Phi is not negative, and a maximum shows NaN: no second array is needed to look for either.
+    if not (np.isfinite(phi.max()) and np.isfinite(U).all()):
         raise DivergedError(f"the parameters are not finite after {state.n_steps} steps: lower the learning rates")
     return Parameters(phi, U, None if word_weights is None else word_weights.astype(phi.dtype))
+
+
+def as_arrays(state: State) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The whole state as arrays and plain values, for a file. Only reads it: nothing is flushed, nothing copied."""
+    arrays = {
+        "phi": state.phi,
+        "U": state.U,
+        "frame": state.frame,
+        "squares": state.squares,
+        "average_U": state.average_U,
+        "word_lag": state.word_lag,
+    }
+    if state.average_phi is not None:
+        arrays["average_phi"] = state.average_phi
+    if state.word_weights is not None:
+        arrays["word_weights"] = state.word_weights
+    if state.guide is not None:
+        arrays["guide_rows"], arrays["guide_towards"] = state.guide.rows, state.guide.towards
+    amounts = {"average_weight": float(state.average_weight), "word_squares": float(state.word_squares)}
+    return arrays, {"n_steps": int(state.n_steps), **amounts}
+
+
+def from_arrays(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> State:
+    """The state that `as_arrays` was given, checked: learning goes on with the same bits. It takes the arrays, not copies."""
+    n_words, n_topics = _checked_phi(arrays).shape
+    n_outputs, dtype = len(arrays["U"]) if "U" in arrays else 0, arrays["phi"].dtype
+    n_steps = _whole(meta, "n_steps", 2**62)
+    has_words, n_rows = "word_weights" in arrays, len(arrays["guide_rows"]) if "guide_rows" in arrays else 0
+    expected: dict[str, tuple[Any, tuple[int, ...]]] = {
+        "phi": (dtype, (n_words, n_topics)),
+        "U": (dtype, (n_outputs, n_topics)),
+        "frame": (np.float64, (4, n_topics)),
+        "squares": (np.float64, (n_topics,)),
+        "average_U": (np.float64, (n_outputs, n_topics)),
+        "word_lag": (np.float64, (n_words if has_words else 0,)),
+        "average_phi": (dtype, (n_words, n_topics)),
+        "word_weights": (np.float64, (n_words,)),
+        "guide_rows": (np.int32, (n_rows,)),
+        "guide_towards": (np.float64, (n_rows, n_topics)),
+    }
+    optional = {"average_phi", "word_weights", "guide_rows", "guide_towards"}
+    if not set(expected) - optional <= set(arrays) <= set(expected) or ("guide_rows" in arrays) != ("guide_towards" in arrays):
+        raise ValueError(f"the state has the arrays {', '.join(sorted(arrays))}, expected {', '.join(expected)}")
+    for name, array in arrays.items():
+        if array.dtype != expected[name][0] or array.shape != expected[name][1]:
+            raise ValueError(
+                f"{name} of the state is {array.dtype} of shape {array.shape}, "
+                f"expected {np.dtype(expected[name][0])} of shape {expected[name][1]}"
+            )
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} of the state has numbers that are not finite")
+    _check_ranges(arrays)
+    average_weight, word_squares = _amount(meta, "average_weight"), _amount(meta, "word_squares")
+    if "average_phi" in arrays and not average_weight:
+        raise ValueError("the state has running averages of no weight")
+    return State(
+        phi=arrays["phi"],
+        U=arrays["U"],
+        frame=arrays["frame"],
+        squares=arrays["squares"],
+        n_steps=n_steps,
+        average_phi=arrays.get("average_phi"),
+        average_U=arrays["average_U"],
+        average_weight=average_weight,
+        word_weights=arrays.get("word_weights"),
+        word_squares=word_squares,
+        word_lag=arrays["word_lag"],
+        guide=Guide(arrays["guide_rows"], arrays["guide_towards"]) if "guide_rows" in arrays else None,
+    )
+
+
+def _checked_phi(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    phi = arrays.get("phi")
+    if phi is None or phi.ndim != 2 or not phi.size or phi.dtype not in (np.float32, np.float64):
+        found = "none" if phi is None else f"{phi.dtype} of shape {phi.shape}"
+        raise ValueError(f"phi of the state is {found}, expected float32 or float64 of shape (n_words, n_topics)")
+    return phi
+
+
+def _check_ranges(arrays: Mapping[str, np.ndarray]) -> None:
+    """What a step divides by, takes roots of or counts rows with."""
+    n_words = len(arrays["phi"])
+    M, B, A, E = arrays["frame"]
+    mean = _mean(arrays["phi"])
+    facts = {
+        "frame": _is_near(M, B, n_words) and all(((part >= 0) & (part <= _LARGEST_SUM)).all() for part in (A, E)),
+        "phi": (np.abs(arrays["phi"]) <= _LARGEST_ROW).all() and (mean + B > 0).all(),
+        "average_phi": "average_phi" not in arrays
+        or ((np.abs(arrays["average_phi"]) <= _LARGEST_SUM).all() and (_mean(arrays["average_phi"]) + mean * A + E > 0).all()),
+        "squares": (arrays["squares"] >= 0).all(),
+        "word_weights": "word_weights" not in arrays or (arrays["word_weights"] > 0).all(),
+        "guide_rows": "guide_rows" not in arrays
+        or bool(
+            ((arrays["guide_rows"] >= 0) & (arrays["guide_rows"] < n_words)).all() and (np.diff(arrays["guide_rows"]) > 0).all()
+        ),
+        "guide_towards": "guide_towards" not in arrays or (arrays["guide_towards"] >= 0).all(),
+    }
+    for name, holds in facts.items():
+        if not holds:
+            raise ValueError(f"{name} of the state has numbers out of their range")
+
+
+def _mean(rows: np.ndarray) -> np.ndarray:
+    mean: np.ndarray = rows.mean(axis=0, dtype=np.float64)
+    return mean
+
+
+def _whole(meta: Mapping[str, Any], name: str, largest: int) -> int:
+    value = meta.get(name)
+    if type(value) is not int or not 0 <= value <= largest:
+        raise ValueError(f"{name} of the state is not a whole number from 0 to {largest}")
+    return value
+
+
+def _amount(meta: Mapping[str, Any], name: str) -> float:
+    value = meta.get(name)
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= _LARGEST_AMOUNT:
+        raise ValueError(f"{name} of the state is not a number from 0 to {_LARGEST_AMOUNT:g}")
+    return float(value)

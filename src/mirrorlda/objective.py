@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mirrorlda import _core
-from mirrorlda.corpus import Documents, as_documents
+from mirrorlda.documents import Documents, as_documents
 from mirrorlda.inference import Layers, check_layers, check_phi, check_same_words, forward, n_threads_of, new_engine
 from mirrorlda.responses import Response
 
@@ -130,17 +130,18 @@ def gradients(
     word_weight: float | None = None,
     want_counts: bool = False,
     want_word_weights: bool = False,
+    frame: np.ndarray | None = None,
     n_threads: int = 1,
 ) -> Gradients:
     """Gradients of the documents in `batch`, whose distinct words are among `rows`, with their y and weights.
 
     `word_weight` is that of the documents' own likelihood, by default the response's. `want_word_weights` needs a batch of all
-    the documents. `grad_phi` is a view into the engine.
+    the documents. `frame` is that of `forward`. `grad_phi` is a view into the engine.
     """
     dtype = phi.dtype
     word_weight = response.word_weight if word_weight is None else word_weight
     has_words = bool(word_weight)
-    theta = forward(engine, phi, documents, batch, layers, keep=True, objective=has_words, n_threads=n_threads)
+    theta = forward(engine, phi, documents, batch, layers, keep=True, objective=has_words, frame=frame, n_threads=n_threads)
     scores = _core.scores(theta, U, n_threads)
     # What overflows here is found, and told, by the learning step.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -158,13 +159,13 @@ def gradients(
         word_weights = (word_weight * weights).astype(dtype)
     grad_scores = np.ascontiguousarray(grad_scores * weights[:, None], dtype)
     grad_theta = _core.back_scores(grad_scores, U, n_threads) if len(U) else None
-    grad_word_weights = None
+    grad_word_weights: np.ndarray | None = None
+    grad_counts: np.ndarray | None
     if want_word_weights:
         # Words that count for nothing would have the best likelihood, so it has no part in their weights.
         grad_phi, grad_counts = engine.reverse(grad_theta, None, rows, True, n_threads)
-        place = np.empty(documents.n_words, np.int32)
-        place[rows] = np.arange(len(rows))
-        grad_word_weights = np.bincount(place[documents.indices], grad_counts * documents.counts, len(rows))
+        assert grad_counts is not None
+        grad_word_weights = _core.row_sums(rows, documents.indices, grad_counts, documents.counts, documents.n_words)
     if word_weights is not None or want_counts or not want_word_weights:
         grad_phi, grad_counts = engine.reverse(grad_theta, word_weights, rows, want_counts, n_threads)
     grad_U = _core.outer(grad_scores, theta, n_threads)

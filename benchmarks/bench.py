@@ -28,7 +28,8 @@ from sklearn.decomposition import LatentDirichletAllocation
 from threadpoolctl import threadpool_limits
 
 from mirrorlda import TopicRegressor, _core, inference, learning, training
-from mirrorlda.corpus import as_documents
+from mirrorlda.documents import as_documents
+from mirrorlda.examples import Examples
 from mirrorlda.responses import SquaredError
 from mirrorlda.start import start as starting_point
 
@@ -144,7 +145,8 @@ def epoch(state: learning.State, examples: training.Examples, n_threads: int) ->
     engine = TimedEngine(inference.new_engine(state.phi.dtype))
     with mock.patch.object(training, "new_engine", return_value=engine):
         began, cpu_began = time.perf_counter(), time.process_time()
-        parameters, _, _ = training.train(state, examples, SquaredError(), layers, schedule, rng, n_threads=n_threads)
+        run = training.Run(state, layers, rng)
+        parameters, _ = training.train(run, examples, SquaredError(), schedule, n_threads=n_threads)
         seconds, cpu = time.perf_counter() - began, time.process_time() - cpu_began
     return Timing(seconds, seconds - engine.seconds, cpu), parameters
 
@@ -323,7 +325,7 @@ def main() -> None:
     with threadpool_limits(1):
         measures = {
             "sgemm": sgemm_measure(rng),
-            **training_measures(training.Examples(as_documents(X), y, np.ones(N_DOCS)), topics),
+            **training_measures(Examples(as_documents(X), y, np.ones(N_DOCS)), topics),
             **inference_measures(X, y),
             "import peers": import_measure("import numpy, scipy.sparse"),
             "import mirrorlda": import_measure("import mirrorlda"),

@@ -8,12 +8,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import d2_log_loss_score, d2_tweedie_score, r2_score
 
 from mirrorlda import TopicRegressor, infer, learning, value_and_grad
-from mirrorlda.corpus import as_documents
 from mirrorlda.datasets import make_topics
+from mirrorlda.documents import as_documents
+from mirrorlda.examples import Examples
 from mirrorlda.inference import check_layers
 from mirrorlda.responses import Ordinal, Poisson, Response, Sigmoid, Softmax, SquaredError
 from mirrorlda.start import start
-from mirrorlda.training import Examples, Schedule, evaluate, train
+from mirrorlda.training import Run, Schedule, evaluate, train
 
 jax.config.update("jax_enable_x64", True)
 
@@ -367,7 +368,7 @@ def fit_and_evaluate(response, X, y, n_epochs):
         beta=1.0001,
     )
     layers = check_layers(1.001, 10, "l1", phi, 0)
-    learned, _, _ = train(learning.begin(phi, U), trained, response, layers, schedule, rng)
+    learned, _ = train(Run(learning.begin(phi, U), layers, rng), trained, response, schedule)
     theta = infer(learned.phi, X[N_TRAINED:].astype(np.float64)).theta
     return evaluate(learned, held_out, response, layers, 1)[1], theta @ learned.U.T
 

@@ -8,12 +8,14 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mirrorlda import infer, learning
-from mirrorlda.corpus import as_documents
 from mirrorlda.datasets import make_topics
+from mirrorlda.documents import as_documents
+from mirrorlda.examples import Examples, chunks
 from mirrorlda.inference import check_layers, new_engine
+from mirrorlda.prior import TopicUsage
 from mirrorlda.responses import Softmax, SquaredError, Words
 from mirrorlda.start import start
-from mirrorlda.training import Examples, Schedule, chunks, evaluate, step, train
+from mirrorlda.training import Run, Schedule, evaluate, step, train
 
 
 def schedule(**changes):
@@ -51,8 +53,10 @@ def run(examples, plan, seed=0, response=None, **options):
     """Train from the seed's own start; returns the parameters and the history."""
     rng, response = np.random.default_rng(seed), response or SquaredError()
     state, layers = begin(examples, rng, response)
-    parameters, layers_after, history = train(state, examples, response, layers, plan, rng, **options)
-    assert layers_after is layers
+    progress = Run(state, layers, rng)
+    parameters, layers_after = train(progress, examples, response, plan, **options)
+    history = progress.history
+    assert layers_after.alpha is layers.alpha
     return parameters, history
 
 
@@ -121,22 +125,22 @@ def test_take_takes_documents_targets_and_weights(examples, planted):
 @pytest.mark.parametrize(("fraction", "n_held_out"), [(0.1, 23), (0.5, 115), (0.001, 1), (0.99, 228)])
 def test_split_holds_out_a_fraction_and_loses_nothing(examples, fraction, n_held_out):
     numbered = Examples(examples.documents, np.arange(230), examples.weights)
-    kept, held_out = numbered.split(fraction, np.random.default_rng(0))
+    kept, held_out = numbered.hold_out(fraction, 0)
     assert len(held_out.y) == held_out.documents.n_docs == n_held_out
     assert_array_equal(np.sort(np.concatenate([kept.y, held_out.y])), np.arange(230))
-    _, other = numbered.split(fraction, np.random.default_rng(1))
+    _, other = numbered.hold_out(fraction, 1)
     assert not np.array_equal(held_out.y, other.y)
 
 
 def test_one_document_cannot_be_split(examples):
     with pytest.raises(ValueError, match="1 documents are too few to hold out 1"):
-        examples.take(np.array([0])).split(0.1, np.random.default_rng(0))
+        examples.take(np.array([0])).hold_out(0.1, 0)
 
 
 def test_chunks_cover_all_documents_once():
     assert [len(chunk) for chunk in chunks(10, size=4)] == [4, 4, 2]
-    assert_array_equal(np.concatenate(chunks(10, size=4)), np.arange(10))
-    assert chunks(0) == []
+    assert_array_equal(np.concatenate(list(chunks(10, size=4))), np.arange(10))
+    assert list(chunks(0, size=4)) == []
 
 
 # train
@@ -151,7 +155,7 @@ def test_training_lowers_the_loss_and_keeps_a_history(examples, response, y):
     if y is not None:
         targets = (examples.y[:, 0] > 0).astype(int) if y == "classes" else examples.documents.totals()
         examples = Examples(examples.documents, targets, examples.weights)
-    training, validation = examples.split(0.2, np.random.default_rng(0))
+    training, validation = examples.hold_out(0.2, 0)
     parameters, history = run(training, schedule(n_epochs=12), response=response, validation=validation)
     assert set(history) == {"loss", "score", "validation_loss", "validation_score"}
     assert {len(values) for values in history.values()} == {12}
@@ -180,7 +184,7 @@ def test_the_first_loss_is_that_of_the_start(examples):
 
 def test_early_stopping_returns_the_best_parameters(examples):
     """Coefficients that overshoot make validation scores bad and erratic."""
-    training, validation = examples.split(0.3, np.random.default_rng(0))
+    training, validation = examples.hold_out(0.3, 0)
     plan = schedule(n_epochs=30, decay="constant", learning_rate=0.5, coef_learning_rate=5.0, average_from=1)
     parameters, history = run(training, plan, validation=validation, patience=3)
     scores = history["validation_score"]
@@ -254,7 +258,9 @@ def with_words(examples, **changes):
     phi, U = start(examples.documents, examples.y, examples.weights, response, 3, rng)
     state, layers = learning.begin(phi, U, np.ones(60)), check_layers(1.001, 5, "l1", phi, 0)
     plan = schedule(**({"word_dropout": 0.25, "word_learning_rate": 0.1} | changes))
-    parameters, _, history = train(state, examples, response, layers, plan, rng, validation=examples, n_threads=2)
+    progress = Run(state, layers, rng)
+    parameters, _ = train(progress, examples, response, plan, validation=examples, n_threads=2)
+    history = progress.history
     return parameters, history
 
 
@@ -315,7 +321,8 @@ def test_the_documents_likelihood_is_part_of_the_loss(examples):
 def test_alpha_is_estimated_after_each_epoch_and_returned(examples):
     rng = np.random.default_rng(0)
     state, layers = begin(examples, rng, SquaredError())
-    _, after, _ = train(state, examples, SquaredError(), layers, schedule(), rng, estimate_alpha=True)
+    run = Run(state, layers, rng, usage=TopicUsage(examples.n_docs))
+    _, after = train(run, examples, SquaredError(), schedule())
     assert after.alpha.shape == (3,)
     assert (after.alpha > 1).all()
     assert np.ptp(after.alpha) > 1e-3

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -13,10 +15,16 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from mirrorlda.fitting import documented, unchanged_on_failure
+from mirrorlda.corpus import Corpus
+from mirrorlda.docstrings import COMMON_PARAMETERS, SUPERVISED_PARAMETERS, documented
+from mirrorlda.documents import Documents
+from mirrorlda.examples import PART_DOCS, Examples, StoredExamples, chunks
+from mirrorlda.fitting import unchanged_on_failure
 from mirrorlda.responses import Response, Sigmoid, Softmax
-from mirrorlda.supervised import SUPERVISED_PARAMETERS, SupervisedTopicEstimator, without_missing
-from mirrorlda.training import Examples
+from mirrorlda.supervised import SupervisedTopicEstimator, without_missing
+
+# More values of a target than this are no classes.
+_MOST_CLASSES = 100_000
 
 
 def _has_probabilities(classifier: TopicClassifier) -> bool:
@@ -24,7 +32,7 @@ def _has_probabilities(classifier: TopicClassifier) -> bool:
     return classifier.response is None
 
 
-@documented(supervised=SUPERVISED_PARAMETERS)
+@documented(common=COMMON_PARAMETERS, supervised=SUPERVISED_PARAMETERS)
 class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignore[misc]
     """Topics that predict classes (BP-sLDA with a softmax response), or any number of labels (with a sigmoid for each).
 
@@ -54,8 +62,8 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
     topic_shares_ : ndarray of shape (n_topics,)
         Mean topic proportions of (at most 20,000) training documents.
     history_ : dict of lists
-        Loss and accuracy (for several labels, the explained fraction of the log loss) of each epoch, on documents with words
-        left out.
+        Loss and accuracy (for several labels, the explained fraction of the log loss; of the last 65,536 documents) of each
+        epoch, on documents with words left out.
 
     Examples
     --------
@@ -127,20 +135,26 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, checkpoint: Any = None) -> Self:
         """Learn topics and coefficients from counts X (n_docs, n_words) and labels y.
 
-        y is (n_docs,) of any type, or (n_docs, n_labels) of 0 and 1 for several labels a document. Documents whose y is None or
-        NaN, or -1 among at least two other whole numbers, are learned from as well: they take the model's own prediction.
+        X may be a `Corpus`, which holds its targets. y is (n_docs,) of any type, or (n_docs, n_labels) of 0 and 1 for several
+        labels a document. Documents whose y is None or NaN, or -1 among at least two other whole numbers, are learned from as
+        well: they take the model's own prediction. `checkpoint` is a `Checkpoint` or a path for one. Ctrl-C ends training after
+        the batch, with a warning and a model that is what was learned so far.
         """
         with unchanged_on_failure(self):
-            examples, labelled, classes = self._labels(X, y, sample_weight, reset=True)
+            if isinstance(X, Corpus):
+                classes = self._stored_classes(X, y, sample_weight)
+            else:
+                examples, labelled, classes = self._labels(X, y, sample_weight, reset=True)
             if self.warm_start and hasattr(self, "classes_") and not np.array_equal(classes, self.classes_):
                 raise ValueError(
                     f"warm_start needs the classes of the last fit, {self.classes_.tolist()}; got {classes.tolist()}"
                 )
             self._set_classes(classes)
-            self._fit_labelled(self._numbered(examples, labelled), labelled, self._response())
+            source = self._stored(X) if isinstance(X, Corpus) else self._numbered(examples, labelled, self.class_weight)
+            self._fit_labelled(source, self._response(), checkpoint)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -159,7 +173,7 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
                 self._set_classes(present if classes is None else np.unique(classes))
             elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
                 raise ValueError(f"classes are {np.unique(classes).tolist()}, but the model has {self.classes_.tolist()}")
-            self._partial_fit(self._numbered(examples, labelled), self._response())
+            self._partial_fit(self._numbered(examples, labelled, self.class_weight), self._response())
         return self
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
@@ -171,12 +185,7 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each class or label, shape (n_docs, n_classes)."""
-        scores = self._scores(X)
-        response = self._response()
-        if isinstance(response, Sigmoid):
-            return response.probabilities(scores)
-        probabilities: np.ndarray = np.exp(Softmax(self.gamma).log_probabilities(scores))
-        return probabilities
+        return self._probabilities(self._scores(X))
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> np.ndarray:
@@ -189,10 +198,54 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each document; of several labels, 1 where one is more probable than not."""
-        scores = self._scores(X)
+        return self._predicted(self._scores(X))
+
+    def _probabilities(self, scores: np.ndarray) -> np.ndarray:
+        response = self._response()
+        if isinstance(response, Sigmoid):
+            return response.probabilities(scores)
+        probabilities: np.ndarray = np.exp(Softmax(self.gamma).log_probabilities(scores))
+        return probabilities
+
+    def _predicted(self, scores: np.ndarray) -> np.ndarray:
         predicted = self._response().predict(scores)
         labels: np.ndarray = predicted if self._is_multilabel else self.classes_[predicted]
         return labels
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Accuracy of the predictions, as scikit-learn has it; of a `Corpus`, for its documents that have a target."""
+        return float(super().score(*self._with_targets(X, y, sample_weight)))
+
+    def _columns(self, theta: np.ndarray) -> dict[str, np.ndarray]:
+        scores = self._scores_of(theta)
+        predicted = self._predicted(scores)
+        columns = (
+            {f"prediction_{c}": predicted[:, i] for i, c in enumerate(self.classes_)}
+            if self._is_multilabel
+            else {"prediction": predicted}
+        )
+        if self.response is None:
+            columns |= {f"probability_{c}": p for c, p in zip(self.classes_, self._probabilities(scores).T, strict=True)}
+        return columns
+
+    def _aligned(self, y: np.ndarray, corpus: Corpus) -> np.ndarray:
+        """Targets of a corpus in the order of the model's labels; classes as they are."""
+        assert corpus.target is not None
+        if self._is_multilabel != (y.ndim == 2):
+            fitted = "several labels" if self._is_multilabel else "one class"
+            raise ValueError(f"the model was fitted with {fitted} a document, but {corpus!r} holds {corpus.target.kind}")
+        if not self._is_multilabel:
+            if (y.dtype.kind in "US") != (self.classes_.dtype.kind in "USO"):
+                raise ValueError(
+                    f"the classes of the model are {self.classes_[:5].tolist()}, those of the corpus {y[:5].tolist()}"
+                )
+            return y
+        places = {label: place for place, label in enumerate(self.classes_.tolist())}
+        if unknown := [label for label in corpus.labels if label not in places]:
+            raise ValueError(f"the corpus has the label {unknown[0]!r}, which is not one of {self.classes_.tolist()[:20]}")
+        aligned = np.zeros((len(y), len(places)), y.dtype)
+        aligned[:, [places[label] for label in corpus.labels]] = y
+        return aligned
 
     def _labels(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool, may_miss: bool = True
@@ -213,7 +266,7 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
             raise ValueError(f"y has shape {y.shape}, but the model was fitted with {fitted} a document")
         self._is_multilabel = is_multilabel
         if is_multilabel:
-            return Examples(documents, Sigmoid().checked(y).astype(np.int64), weights), labelled, np.arange(y.shape[1])
+            return Examples(documents, Sigmoid().checked(y).astype(np.int8), weights), labelled, np.arange(y.shape[1])
         y = column_or_1d(y, warn=True)
         return Examples(documents, y, weights), labelled, np.unique(y[labelled])
 
@@ -229,12 +282,69 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
         own = Sigmoid(self.gamma) if self._is_multilabel else Softmax(self.gamma, len(classes))
         self._fitted_response = own if self.response is None else self.response
 
-    def _numbered(self, examples: Examples, labelled: np.ndarray) -> Examples:
+    def _stored_classes(self, corpus: Corpus, y: Any, sample_weight: Any) -> np.ndarray:
+        """The classes among the targets of a corpus, or its labels."""
+        self._open(corpus, y, sample_weight)
+        if corpus.target is None:
+            raise ValueError(f"TopicClassifier needs targets, but {corpus!r} holds none")
+        known = corpus.select(labelled=True)
+        if not known.n_docs:
+            raise ValueError(f"no document of {corpus!r} has a target")
+        self._is_multilabel = corpus.target.kind == "labels" or len(corpus.target.names) > 1
+        if self._is_multilabel:
+            for part in _stored_targets(known):
+                Sigmoid().checked(part)
+            return np.array(corpus.labels)
+        classes: np.ndarray = np.array([])
+        for number, part in enumerate(_stored_targets(known)):
+            classes = np.unique(part) if number == 0 else np.unique(np.concatenate([classes, np.unique(part)]))
+            if len(classes) > _MOST_CLASSES:
+                raise ValueError(f"the target {corpus.target.names[0]!r} has more than {_MOST_CLASSES} values: is it a class?")
+        check_classification_targets(classes)
+        return classes
+
+    def _stored(self, corpus: Corpus) -> StoredExamples:
+        known, class_weight = corpus.select(labelled=True), self.class_weight
+        if isinstance(class_weight, str) and class_weight == "balanced":
+            class_weight = self._balanced(known)
+        total = float(corpus.n_docs)
+        if class_weight is not None:
+            total += sum(float((compute_sample_weight(class_weight, y) - 1).sum()) for y in _stored_targets(known))
+        return StoredExamples(corpus, partial(self._encoded, class_weight), total, self._is_logarithmic())
+
+    def _balanced(self, known: Corpus) -> Any:
+        """Weights by which all classes, or both values of every label, weigh the same."""
+        if self._is_multilabel:
+            ones = sum(y.sum(axis=0) for y in _stored_targets(known))
+            return [
+                {
+                    value: known.n_docs / (2 * n if 0 < n < known.n_docs else n or 1)
+                    for value, n in ((0, known.n_docs - k), (1, k))
+                }
+                for k in ones.tolist()
+            ]
+        n_each = np.zeros(len(self.classes_), np.int64)
+        for y in _stored_targets(known):
+            n_each += np.bincount(np.searchsorted(self.classes_, y), minlength=len(n_each))
+        return dict(zip(self.classes_.tolist(), (known.n_docs / (len(n_each) * n_each)).tolist(), strict=True))
+
+    def _encoded(self, class_weight: Any, documents: Documents, y: np.ndarray | None, labelled: np.ndarray | None) -> Examples:
+        """Examples of documents of a corpus with their targets as stored."""
+        assert y is not None
+        assert labelled is not None
+        if self._is_multilabel:
+            y = y.astype(np.int8, copy=False)
+        else:
+            y[~labelled] = self.classes_[0]
+        return self._numbered(Examples(documents, y, np.ones(len(y))), labelled, class_weight)
+
+    def _numbered(self, examples: Examples, labelled: np.ndarray, class_weight: Any) -> Examples:
         """Class numbers in place of labels, and the classes' weights in those of the documents."""
         y, weights = examples.y, examples.weights
-        if self.class_weight is not None:
+        known = None if labelled.all() else labelled
+        if class_weight is not None and labelled.any():
             weights = weights.copy()
-            weights[labelled] *= compute_sample_weight(self.class_weight, y[labelled])
+            weights[labelled] *= compute_sample_weight(class_weight, y[labelled])
             if not (np.isfinite(weights).all() and (weights >= 0).all() and weights[labelled].any()):
                 raise ValueError(
                     f"class_weight must be finite, not negative, and not zero for all documents; got {self.class_weight!r}"
@@ -242,13 +352,13 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
         if self._is_multilabel:
             if y.shape[1] != len(self.classes_):
                 raise ValueError(f"y has {y.shape[1]} labels, but the model has {len(self.classes_)}")
-            return Examples(examples.documents, y, weights)
+            return Examples(examples.documents, y, weights, known)
         numbers = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
         unknown = np.flatnonzero(self.classes_[numbers] != y)
         if len(unknown):
             label = y[unknown[:1]].tolist()[0]
             raise ValueError(f"y[{unknown[0]}] is {label!r}, which is not one of the classes {self.classes_.tolist()}")
-        return Examples(examples.documents, numbers, weights)
+        return Examples(examples.documents, numbers, weights, known)
 
     def _guided_topic(self, key: Any, U: np.ndarray) -> int:
         """Of a class, the topic that speaks for it most at the start."""
@@ -270,6 +380,11 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
         # As for naive Bayes: scikit-learn's check of the score uses a few real-valued features, not word counts.
         tags.classifier_tags.poor_score = True
         return tags
+
+
+def _stored_targets(known: Corpus) -> Iterator[np.ndarray]:
+    """All targets of documents that have one, some at a time."""
+    return (known.targets(numbers)[0] for numbers in chunks(known.n_docs, PART_DOCS))
 
 
 def _array(y: Any) -> np.ndarray:

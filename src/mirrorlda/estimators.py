@@ -9,16 +9,20 @@ from joblib import effective_n_jobs
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from mirrorlda.classifier import TopicClassifier
-from mirrorlda.fitting import TopicEstimator, documented, unchanged_on_failure
+from mirrorlda.corpus import Corpus
+from mirrorlda.docstrings import COMMON_PARAMETERS, documented
+from mirrorlda.documents import Documents
+from mirrorlda.examples import Examples, StoredExamples
+from mirrorlda.fitting import TopicEstimator, unchanged_on_failure
 from mirrorlda.learning import Parameters
 from mirrorlda.regressor import TopicRegressor
 from mirrorlda.responses import Response, Words
-from mirrorlda.training import Examples, evaluate
+from mirrorlda.training import evaluate
 
 __all__ = ["TopicClassifier", "TopicModel", "TopicRegressor"]
 
 
-@documented()
+@documented(common=COMMON_PARAMETERS)
 class TopicModel(TopicEstimator):
     """Unsupervised topics (BP-LDA): mirror descent on the documents' own likelihood.
 
@@ -45,7 +49,7 @@ class TopicModel(TopicEstimator):
     topic_shares_ : ndarray of shape (n_topics,)
         Mean topic proportions of (at most 20,000) training documents.
     history_ : dict of lists
-        Loss and score of each epoch.
+        Loss, and score of the last 65,536 documents, of each epoch.
 
     Examples
     --------
@@ -102,11 +106,21 @@ class TopicModel(TopicEstimator):
 
     _auto_batch = (32, 256)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn topics from counts X of shape (n_docs, n_words); y is ignored."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, checkpoint: Any = None) -> Self:
+        """Learn topics from counts X of shape (n_docs, n_words), or from a `Corpus`; y is ignored.
+
+        `checkpoint` is a `Checkpoint` or a path for one. Ctrl-C ends training after the batch, with a warning and a model that is
+        what was learned so far.
+        """
         with unchanged_on_failure(self):
-            documents, _, weights, _ = self._inputs(X, None, sample_weight, reset=True)
-            self._fit(Examples(documents, documents.totals(), weights), Words())
+            if isinstance(X, Corpus):
+                self._open(X, None, sample_weight)
+                source: Examples | StoredExamples = self._stored(X)
+            else:
+                documents, _, weights, _ = self._inputs(X, None, sample_weight, reset=True)
+                source = Examples(documents, documents.totals(), weights)
+            keeper = self._keeper(checkpoint, source)
+            self._fit(source, Words(), self._generator(), keeper)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -122,15 +136,32 @@ class TopicModel(TopicEstimator):
         Words count as `count_scale` says.
         """
         check_is_fitted(self)
-        documents = self._documents(X)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        totals = documents.totals()
-        if not (totals * weights).any():
+        if isinstance(X, Corpus):
+            if sample_weight is not None:
+                raise ValueError("the documents of a corpus have equal weights: score takes no sample_weight with it")
+            self._check_corpus(X)
+            source: Examples | StoredExamples = self._stored(X)
+            has_words, dtype = X.n_entries > 0, np.dtype(np.float32)
+        else:
+            documents = self._documents(X)
+            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            source = Examples(documents, documents.totals(), weights)
+            has_words, dtype = bool((source.y * weights).any()), documents.counts.dtype
+        if not has_words:
             raise ValueError("X holds no words, so there is no likelihood of a word")
-        phi = self._phi(documents.counts.dtype)
+        phi = self._phi(dtype)
         parameters = Parameters(phi, np.zeros((0, phi.shape[1]), phi.dtype), None)
         layers = self._layers(phi, Words(), self.alpha_)
-        return evaluate(parameters, Examples(documents, totals, weights), Words(), layers, effective_n_jobs(self.n_jobs))[1]
+        return evaluate(parameters, source, Words(), layers, effective_n_jobs(self.n_jobs))[1]
+
+    def _stored(self, corpus: Corpus) -> StoredExamples:
+        return StoredExamples(corpus, self._encoded, float(corpus.n_docs), self._is_logarithmic())
+
+    def _encoded(self, documents: Documents, y: np.ndarray | None, labelled: np.ndarray | None) -> Examples:
+        return Examples(documents, documents.totals(), np.ones(documents.n_docs))
+
+    def _columns(self, theta: np.ndarray) -> dict[str, np.ndarray]:
+        return {}
 
     def _response(self) -> Response:
         return Words()

@@ -1,13 +1,14 @@
-"""What the three estimators share: parameters, fitting, inference, and what happens to the state when a fit fails."""
+"""What the three estimators share: documents in, theta out, fitting, and what happens to the state when a fit fails."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -16,64 +17,30 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from mirrorlda import learning
-from mirrorlda.corpus import Documents, as_documents
+from mirrorlda.checkpoints import Fitted, Keeper
+from mirrorlda.corpus import Corpus
+from mirrorlda.documents import Documents, as_documents
+from mirrorlda.examples import Examples, Source, ahead, chunks, sample
 from mirrorlda.inference import Layers, check_layers, check_phi, check_whole, forward, new_engine
+from mirrorlda.interrupt import interruptible
+from mirrorlda.prior import TopicUsage
 from mirrorlda.progress import reporter
 from mirrorlda.responses import Response
 from mirrorlda.seeds import guide_of, topic_number
 from mirrorlda.start import start
-from mirrorlda.training import Examples, Schedule, chunks, score, step, train
-
-C = TypeVar("C", bound=type)
+from mirrorlda.text import Vocabulary
+from mirrorlda.training import Run, Schedule, score, step, train
 
 _SUMMARY_DOCS = 20_000
+# Documents that decide how learning starts and how fast it goes.
+_START_DOCS = 100_000
+# Documents that are read at a time where theta is wanted, and those inferred between two chances to interrupt.
+_READ_DOCS, _INFERRED_DOCS = 16_384, 4096
 # Where the estimate of alpha starts.
 _FIRST_ALPHA = 1.05
 
 # Fraction by which the first steps move a guided topic towards its seed words, and the part that these are at the start.
 _GUIDE, _GUIDED_START = 0.02, 0.5
-
-_COMMON_PARAMETERS = """beta : float, default=1.0001
-        Dirichlet parameter of the topics, at least 1; above 1 it smooths them.
-    step_size : {"l1", "kl"} or float, default="l1"
-        Rule of the line search in each layer, or a constant step.
-    batch_size : int, (int, int) or "auto", default="auto"
-        Documents a step; a pair grows from the first to the last epoch. "auto" takes an eighth of the documents, but
-        at least 128 and at most 1,000 (`TopicModel`: 256).
-    count_scale : {"log", "linear"}, default="log"
-        "log" takes log2(1 + count) in place of counts.
-    seed_words : dict, list of lists or None, default=None
-        Words that guide topics: their prior all through training. A dict from topic numbers (from class labels, for a
-        classifier) to lists of words, or a list of such lists for the first topics. Words are column numbers of X, or names
-        where X is a data frame.
-    learning_rate_decay : {"linear", "constant"}, default="linear"
-        "linear" falls to zero at the end of training.
-    average_from : float, default=0.5
-        Fraction of the steps after which the running averages begin that `fit` returns; 1 for no averages.
-    early_stopping : bool, default=False
-        Hold out `validation_fraction` of the documents, stop after `n_iter_no_change` epochs without a better score on
-        them, and return the best model.
-    validation_fraction : float, default=0.1
-    n_iter_no_change : int, default=3
-    warm_start : bool, default=False
-        Start from the last fit.
-    random_state : int, RandomState instance or None, default=None
-    n_jobs : int, default=None
-        Threads, as in scikit-learn: -1 for all cores. The result does not depend on it.
-    verbose : int, default=0
-        Above 0, a progress bar."""
-
-
-def documented(**shared: str) -> Callable[[C], C]:
-    """Puts the common parameters, and those `shared` by some classes, into a class's docstring."""
-
-    def insert(cls: C) -> C:
-        if cls.__doc__ is not None:  # python -OO has none
-            for name, text in {"common": _COMMON_PARAMETERS, **shared}.items():
-                cls.__doc__ = cls.__doc__.replace("{" + name + "}", text)
-        return cls
-
-    return insert
 
 
 def _accepted(X: Any) -> dict[str, Any]:
@@ -104,6 +71,8 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     topic_shares_: np.ndarray
     history_: dict[str, list[float]]
     n_features_in_: int
+    vocabulary_: Vocabulary
+    data_fingerprint_: str
     _state: learning.State
     _rng: np.random.Generator
     _learned_response: Response
@@ -138,8 +107,15 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def transform(self, X: Any) -> np.ndarray:
         """Topic proportions of documents, shape (n_docs, n_topics)."""
-        check_is_fitted(self)
-        return self._theta(self._documents(X))
+        return self._inferred(X)
+
+    def transform_text(self, texts: Iterable[str]) -> np.ndarray:
+        """Topic proportions of texts, whose words are counted as those of the training texts were.
+
+        The model needs a `vocabulary_`: one that was fitted on a corpus made from text has it.
+        """
+        proportions: np.ndarray = self.transform(self._counted(texts))
+        return proportions
 
     # What a subclass says of its targets.
 
@@ -152,19 +128,57 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _set_spread(self, theta: np.ndarray, examples: Examples, kept: float) -> None:
         """Called with inferred training documents, for the response's own spread; `kept` is the part of the earlier one."""
 
+    def _columns(self, theta: np.ndarray) -> dict[str, np.ndarray]:
+        """Predictions as columns of a table, for these topic proportions."""
+        raise NotImplementedError
+
     def _guided_topic(self, key: Any, U: np.ndarray) -> int:
         """The topic that a key of `seed_words` names, for coefficients that start at U."""
         return topic_number(key, U.shape[1])
 
     # Documents in, theta out.
 
+    def _counted(self, texts: Iterable[str]) -> Any:
+        """Counts of the words that `vocabulary_` has."""
+        check_is_fitted(self)
+        if not hasattr(self, "vocabulary_"):
+            raise ValueError(
+                f"this {type(self).__name__} has no vocabulary_ to count words of texts with: fit it on a corpus that was made "
+                "from text, or fit a Pipeline of a vectorizer and this estimator"
+            )
+        if isinstance(texts, str | bytes):
+            raise ValueError(f"expected a list of texts, got one text: {texts[:40]!r}")
+        return self.vocabulary_.count(texts, n_threads=effective_n_jobs(self.n_jobs))
+
     def _documents(self, X: Any) -> Documents:
         return self._scaled(as_documents(validate_data(self, X, **_accepted(X), reset=False)))
 
-    def _scaled(self, documents: Documents) -> Documents:
+    def _open(self, corpus: Corpus, y: Any, sample_weight: Any) -> None:
+        """Take note of the corpus that a fit is to learn from."""
+        if y is not None or sample_weight is not None:
+            raise ValueError("a corpus holds its targets: fit takes neither y nor sample_weight with it")
+        if not corpus.n_docs:
+            raise ValueError(f"{corpus!r} has no documents")
+        self.n_features_in_ = corpus.n_words
+        for name in ("feature_names_in_", "vocabulary_"):
+            self.__dict__.pop(name, None)
+        if corpus.vocabulary is not None:
+            self.vocabulary_ = corpus.vocabulary
+
+    def _check_corpus(self, corpus: Corpus) -> None:
+        """That its words are those of the model."""
+        if corpus.n_words != self.n_features_in_:
+            raise ValueError(f"the corpus has {corpus.n_words} words, but the model was fitted with {self.n_features_in_}")
+        if hasattr(self, "vocabulary_") and corpus.vocabulary is not None and corpus.vocabulary != self.vocabulary_:
+            raise ValueError("the corpus was made with another vocabulary than that of the model: prepare it with the model's")
+
+    def _is_logarithmic(self) -> bool:
         if self.count_scale not in ("log", "linear"):
             raise ValueError(f"count_scale must be 'log' or 'linear', got {self.count_scale!r}")
-        return documents.logarithmic() if self.count_scale == "log" else documents
+        return self.count_scale == "log"
+
+    def _scaled(self, documents: Documents) -> Documents:
+        return documents.logarithmic() if self._is_logarithmic() else documents
 
     def _phi(self, dtype: np.dtype[Any]) -> np.ndarray:
         return check_phi(np.asarray(self.components_, dtype).T)
@@ -188,6 +202,10 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self, X: Any, y: Any, sample_weight: Any, labelled: np.ndarray | None = None, *, reset: bool, **y_checks: Any
     ) -> tuple[Documents, Any, np.ndarray, np.ndarray]:
         """Checked documents, targets and weights of a fit, and which have a target; documents without weight are left out."""
+        if isinstance(X, Corpus):
+            raise ValueError("partial_fit takes a matrix: give it corpus.matrix(numbers), or the whole corpus to fit")
+        if reset:
+            self.__dict__.pop("vocabulary_", None)
         if y is None and not y_checks:
             X = validate_data(self, X, **_accepted(X), reset=reset)
         else:
@@ -207,14 +225,29 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             y[~labelled] = y[np.argmax(labelled)]
         return self._scaled(as_documents(X)), y, weights, labelled
 
+    def _inferred(self, X: Any) -> np.ndarray:
+        """Theta of a matrix or a corpus."""
+        check_is_fitted(self)
+        if not isinstance(X, Corpus):
+            return self._theta(self._documents(X))
+        self._check_corpus(X)
+        parts = (X.take(numbers, logarithmic=self._is_logarithmic()) for numbers in chunks(X.n_docs, _READ_DOCS))
+        return self._theta_of(parts, X.n_docs, np.float32)
+
     def _theta(self, documents: Documents) -> np.ndarray:
-        phi = self._phi(documents.counts.dtype)
+        return self._theta_of([documents], documents.n_docs, documents.counts.dtype)
+
+    def _theta_of(self, parts: Iterable[Documents], n_docs: int, dtype: Any) -> np.ndarray:
+        phi = self._phi(np.dtype(dtype))
         layers, n_threads = self._layers(phi, self._response(), self.alpha_), effective_n_jobs(self.n_jobs)
         engine = new_engine(phi.dtype)
-        documents = documents.weighted(self.word_weights_) if hasattr(self, "word_weights_") else documents
-        theta = np.empty((documents.n_docs, phi.shape[1]), phi.dtype)
-        for batch in chunks(documents.n_docs):
-            theta[batch] = forward(engine, phi, documents, batch, layers, keep=False, n_threads=n_threads)
+        theta = np.empty((n_docs, phi.shape[1]), phi.dtype)
+        done = 0
+        for part in ahead(parts) if not isinstance(parts, list) else parts:
+            documents = part.weighted(self.word_weights_) if hasattr(self, "word_weights_") else part
+            for batch in chunks(part.n_docs, _INFERRED_DOCS):
+                theta[done + batch] = forward(engine, phi, documents, batch, layers, keep=False, n_threads=n_threads)
+            done += part.n_docs
         return theta
 
     # Training.
@@ -222,7 +255,8 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _generator(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
 
-    def _schedule(self, examples: Examples, response: Response, n_epochs: int | None = None) -> Schedule:
+    def _schedule(self, examples: Examples, n_docs: int, response: Response, n_epochs: int | None = None) -> Schedule:
+        """For `n_docs` documents, of which `examples` are some."""
         check_whole("n_iter_no_change", self.n_iter_no_change)
         for name in ("learning_rate", "coef_learning_rate", "word_learning_rate", "average_from", "generative_weight"):
             if not (isinstance(value := getattr(self, name), Real) and 0 <= float(value) < np.inf):
@@ -235,7 +269,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             raise ValueError(f"learning_rate_decay must be 'linear' or 'constant', got {self.learning_rate_decay!r}")
         if not 0 < self.validation_fraction < 1:
             raise ValueError(f"validation_fraction must be between 0 and 1, got {self.validation_fraction!r}")
-        batch_sizes = self._batch_sizes(examples.documents.n_docs)
+        batch_sizes = self._batch_sizes(n_docs)
         words_per_document = max(1.0, float(np.average(examples.lengths, weights=examples.weights)))
         return Schedule(
             n_epochs=self._n_epochs() if n_epochs is None else n_epochs,
@@ -281,6 +315,8 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         n_topics = self._n_topics(response, examples.y)
         phi, U = start(examples.documents, examples.y, examples.weights, response, n_topics, rng)
         names = getattr(self, "feature_names_in_", None)
+        if self.seed_words is not None and hasattr(self, "vocabulary_"):
+            names = np.array(self.vocabulary_.words)
         guide = guide_of(self.seed_words, names, lambda key: self._guided_topic(key, U), len(phi), n_topics)
         if guide is not None:
             has_seeds = guide.towards.any(axis=0)
@@ -299,44 +335,85 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             phi, U = last_phi, last_U
             word_weights = getattr(self, "word_weights_", word_weights)
         dtype = examples.documents.counts.dtype
-        return learning.begin(check_phi(phi.astype(dtype)), np.ascontiguousarray(U, dtype), word_weights, guide)
+        return learning.begin(check_phi(phi.astype(dtype, copy=False)), np.ascontiguousarray(U, dtype), word_weights, guide)
 
-    def _fit(self, examples: Examples, response: Response, *, n_epochs: int | None = None) -> None:
-        """Train on all documents with a weight; sets the fitted attributes only when training has ended."""
-        rng = self._generator()
-        schedule = self._schedule(examples, response, n_epochs)
-        state = self._start(examples, response, rng, go_on=self.warm_start and hasattr(self, "components_"))
-        layers = self._layers(state.phi, response, _FIRST_ALPHA if self._estimates_alpha() else self.alpha)
+    def _fit(
+        self,
+        source: Source,
+        response: Response,
+        rng: np.random.Generator,
+        keeper: Keeper,
+        *,
+        n_epochs: int | None = None,
+        stage: int = 0,
+        before: Fitted | None = None,
+    ) -> tuple[Fitted, bool]:
+        """Train on all documents with a weight; sets the fitted attributes only when training has ended.
+
+        A fit may have several stages, of which `before` was the last. Returns what was learned, and whether training went to
+        its end: Ctrl-C stops it.
+        """
+        some = sample(source, _START_DOCS)
+        schedule = self._schedule(some, source.n_docs, response, n_epochs)
+        n_topics = self._n_topics(response, some.y)
+        alpha = _FIRST_ALPHA if self._estimates_alpha() else self.alpha
+        layers = self._layers(np.ones((1, n_topics), some.documents.counts.dtype), response, alpha)
+        run = keeper.run(stage, layers)
+        if run is None:
+            state = self._start(some, response, rng, go_on=self.warm_start and hasattr(self, "components_"))
+            run = Run(state, layers, rng, held_out=int(rng.integers(2**63)))
+            run.usage = TopicUsage(source.n_docs) if self._estimates_alpha() else None
+        # What comes after this stage goes on with the numbers that come after it.
+        rng.bit_generator.state = run.rng.bit_generator.state
+        run.rng = rng
         validation = None
         if self.early_stopping:
-            examples, validation = examples.split(self.validation_fraction, rng)
-        with reporter(schedule.n_epochs * examples.documents.n_docs, self.verbose) as report:
-            parameters, layers, history = train(
-                state,
-                examples,
+            source, validation = source.hold_out(self.validation_fraction, run.held_out)
+        with reporter(schedule.n_epochs * source.n_docs, self.verbose) as report, interruptible() as interrupted:
+            parameters, layers = train(
+                run,
+                source,
                 response,
-                layers,
                 schedule,
-                rng,
                 validation=validation,
                 patience=self.n_iter_no_change if self.early_stopping else None,
                 n_threads=effective_n_jobs(self.n_jobs),
-                estimate_alpha=self._estimates_alpha(),
                 report=report,
+                save=lambda epoch_ended: keeper.save(run, stage=stage, before=before, now=epoch_ended or interrupted()),
+                interrupted=interrupted,
             )
-        self._keep(parameters, layers, response)
-        self._summarise(examples, seen_weight=0.0)
-        self.history_ = history
+            ended = not interrupted()
+            fitted = Fitted(parameters, layers.alpha)
+            self._keep(fitted, response)
+            self._summarise(source, seen_weight=0.0)
+        self.history_ = run.history
         for name in ("_state", "_rng", "_total_weight"):
             self.__dict__.pop(name, None)
+        if not ended:
+            if run.tally.latest:
+                unfinished = run.tally.measures(response, schedule.word_weight)
+                self.history_ = {**run.history, **{name: [*run.history.get(name, []), v] for name, v in unfinished.items()}}
+            warnings.warn(
+                f"Ctrl-C: training ended after {run.n_steps} of {schedule.n_steps(source.n_docs)} steps; "
+                "the model is what was learned so far",
+                stacklevel=5,
+            )
+        return fitted, ended
 
-    def _keep(self, parameters: learning.Parameters, layers: Layers, response: Response) -> None:
+    def _keeper(self, checkpoint: Any, source: Source) -> Keeper:
+        """What saves a fit of `source`, and knows it again by all that it depends on."""
+        self.data_fingerprint_ = source.fingerprint
+        before = self.components_ if self.warm_start and hasattr(self, "components_") else None
+        described = {name: value for name, value in self.get_params(deep=False).items() if name not in ("n_jobs", "verbose")}
+        return Keeper(checkpoint, type(self).__name__, self.data_fingerprint_, self.n_features_in_, before, described)
+
+    def _keep(self, fitted: Fitted, response: Response) -> None:
         self._learned_response = response
-        self._set_parameters(parameters.phi, parameters.U)
-        self.alpha_ = layers.alpha
+        self._set_parameters(fitted.parameters.phi, fitted.parameters.U)
+        self.alpha_ = fitted.alpha
         self.__dict__.pop("word_weights_", None)
-        if parameters.word_weights is not None:
-            self.word_weights_ = parameters.word_weights
+        if fitted.parameters.word_weights is not None:
+            self.word_weights_ = fitted.parameters.word_weights
 
     def _partial_fit(self, examples: Examples, response: Response) -> None:
         """Steps on the documents in their order, with the rates for a stream of unknown length."""
@@ -350,7 +427,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         else:
             rng = self._generator()
             state = self._start(examples, response, rng, go_on=hasattr(self, "components_"))
-        schedule = self._schedule(examples, response)
+        schedule = self._schedule(examples, examples.n_docs, response)
         total_weight = getattr(self, "_total_weight", 0.0)
         layers, engine = self._layers(state.phi, response, self.alpha), new_engine(state.phi.dtype)
         size, n_docs = schedule.batch_size(0), examples.documents.n_docs
@@ -368,24 +445,25 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             scores[batch], losses[batch] = seen.scores, seen.losses
         history = {name: list(values) for name, values in getattr(self, "history_", {}).items()}
         history.setdefault("loss", []).append(float(np.average(losses, weights=examples.weights)))
-        history.setdefault("score", []).append(score(response, scores, losses, examples, schedule.word_weight))
-        self._keep(learning.parameters(state, n_threads), layers, response)
+        history.setdefault("score", []).append(
+            score(response, scores, losses, examples.y, examples.weights, schedule.word_weight)
+        )
+        self._keep(Fitted(learning.parameters(state, n_threads), layers.alpha), response)
         self._summarise(examples, seen_weight=getattr(self, "_total_weight", 0.0))
-        learning.rest(state)
+        self.__dict__.pop("data_fingerprint_", None)
         self._state, self._rng, self._total_weight, self.history_ = state, rng, total_weight, history
 
-    def _summarise(self, examples: Examples, seen_weight: float) -> None:
+    def _summarise(self, source: Source, seen_weight: float) -> None:
         """What is said of the model as a whole, from (at most _SUMMARY_DOCS of) these documents.
 
         In a stream it is a mean with that of the documents seen before.
         """
-        n_docs = examples.documents.n_docs
-        sample = examples.take(np.arange(0, n_docs, -(-n_docs // _SUMMARY_DOCS)))
-        theta = self._theta(sample.documents)
-        kept = seen_weight / (seen_weight + float(examples.weights.sum()))
-        shares = np.average(theta.astype(np.float64), axis=0, weights=sample.weights)
+        some = sample(source, _SUMMARY_DOCS)
+        theta = self._theta(some.documents)
+        kept = seen_weight / (seen_weight + source.total_weight)
+        shares = np.average(theta.astype(np.float64), axis=0, weights=some.weights)
         self.topic_shares_ = shares if kept == 0 else kept * self.topic_shares_ + (1 - kept) * shares
-        self._set_spread(theta, sample, kept)
+        self._set_spread(theta, some, kept)
 
     @property
     def _n_features_out(self) -> int:

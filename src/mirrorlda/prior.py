@@ -16,8 +16,8 @@ class TopicUsage:
     """How often the latest documents use the topics, and the alpha that explains it best."""
 
     def __init__(self, n_docs: int) -> None:
-        self._counts: list[np.ndarray] = []
-        self._wanted = min(n_docs, _SAMPLE)
+        self.counts: list[np.ndarray] = []
+        self.wanted = min(n_docs, _SAMPLE)
 
     def add(self, theta: np.ndarray, lengths: np.ndarray, alpha: np.ndarray, rng: np.random.Generator) -> None:
         """Documents with these lengths and topic proportions, which were inferred with `alpha`.
@@ -28,14 +28,14 @@ class TopicUsage:
         """
         extra = alpha.astype(np.float64) - 1
         expected = np.maximum(theta * (lengths[:, None] + extra.sum()) - extra, 0)
-        self._counts.append(rng.poisson(expected).astype(np.float64))
-        while sum(map(len, self._counts[1:])) >= self._wanted:
-            del self._counts[0]
+        self.counts.append(rng.poisson(expected).astype(np.float64))
+        while sum(map(len, self.counts[1:])) >= self.wanted:
+            del self.counts[0]
 
     def alpha(self, alpha: np.ndarray, *, keep_total: bool = False) -> np.ndarray:
         """A new estimate, starting from the last; `keep_total` leaves the sum of alpha - 1 as it is."""
         before = alpha.astype(np.float64) - 1
-        estimate = estimate_concentration(np.concatenate(self._counts), before)
+        estimate = estimate_concentration(np.concatenate(self.counts), before)
         if keep_total:
             estimate *= before.sum() / estimate.sum()
         return (1 + estimate).astype(alpha.dtype)

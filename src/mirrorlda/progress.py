@@ -1,12 +1,15 @@
-"""Telling people how training goes: a bar for the eye, the `mirrorlda` logger for programs."""
+"""Telling people how long work goes: a bar for the eye, the `mirrorlda` logger for programs."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
+from typing import TypeVar
 
 from mirrorlda.training import Progress
+
+B = TypeVar("B", bound=Sized)
 
 logger = logging.getLogger("mirrorlda")
 
@@ -32,6 +35,19 @@ def reporter(total_docs: int, verbose: int) -> Iterator[Callable[[Progress], Non
         # Early stopping leaves the bar short of its total.
         bar.total = bar.n
         bar.refresh()
+
+
+def counted(batches: Iterable[B], what: str, verbose: int) -> Iterator[B]:
+    """The same batches of documents; with `verbose`, a bar says how many have gone by."""
+    if not verbose:
+        yield from batches
+        return
+    from tqdm.auto import tqdm
+
+    with tqdm(desc=what, unit=" docs", unit_scale=True, dynamic_ncols=True) as bar:
+        for batch in batches:
+            yield batch
+            bar.update(len(batch))
 
 
 def _log(progress: Progress) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -9,22 +10,27 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
-from mirrorlda.corpus import Documents
-from mirrorlda.fitting import documented, unchanged_on_failure
+from mirrorlda.corpus import Corpus
+from mirrorlda.docstrings import COMMON_PARAMETERS, SUPERVISED_PARAMETERS, documented
+from mirrorlda.documents import Documents
+from mirrorlda.examples import PART_DOCS, Examples, StoredExamples, chunks
+from mirrorlda.fitting import unchanged_on_failure
 from mirrorlda.responses import Ordinal, Poisson, Response, SquaredError
-from mirrorlda.supervised import SUPERVISED_PARAMETERS, SupervisedTopicEstimator, without_missing
-from mirrorlda.training import Examples
+from mirrorlda.supervised import SupervisedTopicEstimator, without_missing
 
 # Beyond it, and closer to each other than its inverse, targets leave the range of float32.
 _LARGEST_TARGET = 1e30
 _NAMES = ("gaussian", "ordinal", "poisson")
+
+# Targets (n, n_targets) and weights of all documents that have a target, some at a time; it can be called more than once.
+Parts = Callable[[], Iterator[tuple[np.ndarray, np.ndarray]]]
 
 
 def _is_ordinal(regressor: TopicRegressor) -> bool:
     return isinstance(regressor.response, str) and regressor.response == "ordinal"
 
 
-@documented(supervised=SUPERVISED_PARAMETERS)
+@documented(common=COMMON_PARAMETERS, supervised=SUPERVISED_PARAMETERS)
 class TopicRegressor(RegressorMixin, SupervisedTopicEstimator):  # type: ignore[misc]
     """Topics that predict numbers (BP-sLDA): any numbers, ordered categories or counts.
 
@@ -51,12 +57,14 @@ class TopicRegressor(RegressorMixin, SupervisedTopicEstimator):  # type: ignore[
         The prior's parameter, as given or estimated.
     levels_ : ndarray of shape (n_levels,)
         The levels of an ordinal response.
+    target_names_ : list of str
+        After a fit on a corpus, the names of its targets.
     noise_std_ : ndarray of shape (n_outputs,)
         Standard deviation of the residuals of (at most 20,000) training documents, smaller than that of new ones.
     topic_shares_ : ndarray of shape (n_topics,)
         Mean topic proportions of (at most 20,000) training documents.
     history_ : dict of lists
-        Loss (of standardised targets) and R2 of each epoch, on documents with words left out.
+        Loss (of standardised targets) and R2 (of the last 65,536 documents) of each epoch, on documents with words left out.
 
     Examples
     --------
@@ -69,6 +77,7 @@ class TopicRegressor(RegressorMixin, SupervisedTopicEstimator):  # type: ignore[
     """
 
     levels_: np.ndarray
+    target_names_: list[str]
     noise_std_: np.ndarray
     _fitted_with: Any
     _n_targets: int
@@ -131,15 +140,21 @@ class TopicRegressor(RegressorMixin, SupervisedTopicEstimator):  # type: ignore[
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, checkpoint: Any = None) -> Self:
         """Learn topics and coefficients from counts X (n_docs, n_words) and targets y (n_docs,) or (n_docs, n_outputs).
 
-        Documents whose y is NaN or None are learned from as well: they take the model's own prediction for a target.
+        X may be a `Corpus`, which holds its targets. Documents whose y is NaN or None are learned from as well: they take the
+        model's own prediction for a target. `checkpoint` is a `Checkpoint` or a path for one. Ctrl-C ends training after the
+        batch, with a warning and a model that is what was learned so far.
         """
         with unchanged_on_failure(self):
-            documents, y, weights, labelled = self._targets(X, y, sample_weight, reset=True)
-            self._set_scale(y[labelled], weights[labelled])
-            self._fit_labelled(self._examples(documents, y, weights), labelled, self._response())
+            if isinstance(X, Corpus):
+                source: Examples | StoredExamples = self._stored(X, y, sample_weight)
+            else:
+                documents, y, weights, labelled = self._targets(X, y, sample_weight, reset=True)
+                self._set_scale(_parts(y[labelled], weights[labelled]), y.shape[1])
+                source = self._examples(documents, y, weights, labelled)
+            self._fit_labelled(source, self._response(), checkpoint)
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -150,7 +165,7 @@ class TopicRegressor(RegressorMixin, SupervisedTopicEstimator):  # type: ignore[
             if not labelled.all():
                 raise ValueError(f"y[{np.argmin(labelled)}] is missing: partial_fit needs a target for every document")
             if first:
-                self._set_scale(y, weights)
+                self._set_scale(_parts(y, weights), y.shape[1])
                 # What comes later may vary where the first part does not.
                 self._scale = _divisor(self._scale)
             elif self.response != self._fitted_with:
@@ -176,9 +191,33 @@ class TopicRegressor(RegressorMixin, SupervisedTopicEstimator):  # type: ignore[
         assert isinstance(response, Ordinal)
         return response.probabilities(scores)
 
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """R2 of the predictions, as scikit-learn has it; of a `Corpus`, for its documents that have a target."""
+        return float(super().score(*self._with_targets(X, y, sample_weight)))
+
+    def _columns(self, theta: np.ndarray) -> dict[str, np.ndarray]:
+        predicted = self._predicted(self._scores_of(theta))
+        if self._one_dimensional:
+            return {"prediction": predicted[:, 0]}
+        names = getattr(self, "target_names_", range(predicted.shape[1]))
+        return {f"prediction_{name}": predicted[:, output] for output, name in enumerate(names)}
+
+    def _aligned(self, y: np.ndarray, corpus: Corpus) -> np.ndarray:
+        """Targets of a corpus, which must be those of the model."""
+        assert corpus.target is not None
+        if corpus.target.kind != "numbers":
+            raise ValueError(f"TopicRegressor needs numbers as targets, but {corpus!r} holds {corpus.target.kind} as targets")
+        names = list(corpus.target.names)
+        if len(names) != self._n_targets or (len(names) > 1 and getattr(self, "target_names_", names) != names):
+            fitted = getattr(self, "target_names_", f"{self._n_targets} columns")
+            raise ValueError(f"the targets of the corpus are {names}, those of the model {fitted}")
+        return y
+
     def _targets(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
     ) -> tuple[Documents, np.ndarray, np.ndarray, np.ndarray]:
+        if reset:
+            self.__dict__.pop("target_names_", None)
         y, labelled = without_missing(y)
         documents, y, weights, labelled = self._inputs(
             X, y, sample_weight, labelled, reset=reset, multi_output=True, y_numeric=True
@@ -186,16 +225,43 @@ class TopicRegressor(RegressorMixin, SupervisedTopicEstimator):  # type: ignore[
         if reset:
             self._one_dimensional = y.ndim == 1
         y = np.asarray(y, np.float64).reshape(len(y), -1)
-        if not np.abs(y).max() <= _LARGEST_TARGET:
-            raise ValueError(f"targets y must be at most {_LARGEST_TARGET:g} in size, found {np.abs(y).max():g}")
         return documents, y, weights, labelled
 
-    def _set_scale(self, y: np.ndarray, weights: np.ndarray) -> None:
+    def _stored(self, corpus: Corpus, y: Any, sample_weight: Any) -> StoredExamples:
+        self._open(corpus, y, sample_weight)
+        if corpus.target is None or corpus.target.kind != "numbers":
+            held = "no targets" if corpus.target is None else f"{corpus.target.kind} as targets"
+            raise ValueError(f"TopicRegressor needs numbers as targets, but {corpus!r} holds {held}")
+        known, n_targets = corpus.select(labelled=True), len(corpus.target.names)
+        if not known.n_docs:
+            raise ValueError(f"no document of {corpus!r} has a target")
+        self._one_dimensional = n_targets == 1
+        self.target_names_ = list(corpus.target.names)
+
+        def parts() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+            for numbers in chunks(known.n_docs, PART_DOCS):
+                yield known.targets(numbers)[0].reshape(len(numbers), -1), np.ones(len(numbers))
+
+        self._set_scale(parts, n_targets)
+        return StoredExamples(corpus, self._encoded, float(corpus.n_docs), self._is_logarithmic())
+
+    def _encoded(self, documents: Documents, y: np.ndarray | None, labelled: np.ndarray | None) -> Examples:
+        """Examples of documents of a corpus with their targets as stored."""
+        assert y is not None
+        assert labelled is not None
+        y = y.reshape(len(y), -1)
+        y[~labelled] = self.levels_[0] if self._has_levels() else self._mean
+        return self._examples(documents, y, np.ones(len(y)), labelled)
+
+    def _set_scale(self, parts: Parts, n_targets: int) -> None:
         """The response, and the mean and scale by which its targets are standardised."""
         self._check_gamma()
-        self._n_targets, self._fitted_with = y.shape[1], self.response
+        largest = max(float(np.abs(y).max()) for y, _ in parts())
+        if not largest <= _LARGEST_TARGET:
+            raise ValueError(f"targets y must be at most {_LARGEST_TARGET:g} in size, found {largest:g}")
+        self._n_targets, self._fitted_with = n_targets, self.response
         self.__dict__.pop("levels_", None)
-        self._mean, self._scale = np.zeros(y.shape[1]), np.ones(y.shape[1])
+        self._mean, self._scale = np.zeros(n_targets), np.ones(n_targets)
         if not isinstance(self.response, str):
             if isinstance(self.response, type) or not hasattr(self.response, "curvature"):
                 raise ValueError(
@@ -203,32 +269,33 @@ class TopicRegressor(RegressorMixin, SupervisedTopicEstimator):  # type: ignore[
                 )
             self._fitted_response: Response = self.response
         elif self.response == "gaussian":
-            self._mean, self._scale = _mean_and_scale(y, weights)
+            self._mean, self._scale = _mean_and_scale(parts)
             self._fitted_response = SquaredError(self.gamma)
         elif self.response == "poisson":
             self._fitted_response = Poisson()
         elif self.response == "ordinal":
-            if y.shape[1] != 1:
-                raise ValueError(f"an ordinal response has one target, but y has {y.shape[1]}")
-            self.levels_ = np.unique(y)
+            if n_targets != 1:
+                raise ValueError(f"an ordinal response has one target, but y has {n_targets}")
+            self.levels_ = np.unique(np.concatenate([np.unique(y) for y, _ in parts()]))
             if not 2 <= len(self.levels_) <= 100:
                 raise ValueError(f"an ordinal response needs 2 to 100 levels, but y has {len(self.levels_)}: use 'gaussian'")
             self._fitted_response = Ordinal(len(self.levels_), self.gamma)
         else:
             raise ValueError(f"response must be one of {_NAMES} or an object that inherits from Response, got {self.response!r}")
 
-    def _examples(self, documents: Documents, y: np.ndarray, weights: np.ndarray) -> Examples:
+    def _examples(self, documents: Documents, y: np.ndarray, weights: np.ndarray, labelled: np.ndarray | None = None) -> Examples:
         """Targets as the response takes them."""
         response = self._response()
+        labelled = None if labelled is None or labelled.all() else labelled
         if isinstance(response, Ordinal) and self._has_levels():
             numbers = np.minimum(np.searchsorted(self.levels_, y), len(self.levels_) - 1)
             if (wrong := self.levels_[numbers] != y).any():
                 place = int(np.argmax(wrong))
                 raise ValueError(f"y[{place}] is {y[place, 0]:g}, which is not one of the levels {self.levels_.tolist()}")
-            return Examples(documents, response.checked(numbers), weights)
+            return Examples(documents, response.checked(numbers), weights, labelled)
         if self._is_gaussian():
             y = ((y - self._mean) / _divisor(self._scale)).astype(documents.counts.dtype)
-        return Examples(documents, response.checked(y), weights)
+        return Examples(documents, response.checked(y), weights, labelled)
 
     def _predicted(self, scores: np.ndarray) -> np.ndarray:
         """Predictions in units of y."""
@@ -272,22 +339,30 @@ class TopicRegressor(RegressorMixin, SupervisedTopicEstimator):  # type: ignore[
         return tags
 
 
-def _mean_and_scale(y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _parts(y: np.ndarray, weights: np.ndarray) -> Parts:
+    return lambda: ((y[numbers], weights[numbers]) for numbers in chunks(len(y), PART_DOCS))
+
+
+def _mean_and_scale(parts: Parts) -> tuple[np.ndarray, np.ndarray]:
     """Of each output."""
-    mean = np.average(y, axis=0, weights=weights)
-    size = np.abs(y - mean).max(axis=0)
+    total = sum(weights.sum() for _, weights in parts())
+    mean: np.ndarray = sum((y * weights[:, None]).sum(axis=0) for y, weights in parts()) / total
+    size = np.max([np.abs(y - mean).max(axis=0) for y, _ in parts()], axis=0)
     # Rounding of the mean of a constant target is no spread.
     size[size <= 1e-12 * np.abs(mean)] = 0
     if (small := (size > 0) & (size < 1 / _LARGEST_TARGET)).any():
         raise ValueError(
             f"targets y differ from their mean by at most {size[small][0]:g}, too little to be told apart: rescale them"
         )
-    relative = (y - mean) / _divisor(size)
-    scale = size * np.sqrt(np.average(relative**2, axis=0, weights=weights))
-    # The sign, that of the first target clearly off the mean, makes fits of y and -y mirror images, the random start
-    # of U included.
-    first = np.argmax(np.abs(relative) > 0.5, axis=0)
-    return mean, np.where(relative[first, np.arange(y.shape[1])] < 0, -scale, scale)
+    squares, sign = np.zeros(len(mean)), np.zeros(len(mean))
+    for y, weights in parts():
+        relative = (y - mean) / _divisor(size)
+        squares += (relative**2 * weights[:, None]).sum(axis=0)
+        # The sign, that of the first target clearly off the mean, makes fits of y and -y mirror images, the random start
+        # of U included.
+        first = relative[np.argmax(np.abs(relative) > 0.5, axis=0), np.arange(len(mean))]
+        sign = np.where((sign == 0) & (np.abs(first) > 0.5), np.sign(first), sign)
+    return mean, np.where(sign < 0, -1, 1) * size * np.sqrt(squares / total)
 
 
 def _divisor(scale: np.ndarray) -> np.ndarray:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -10,34 +11,15 @@ from joblib import effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
 from mirrorlda import _core
+from mirrorlda.corpus import Corpus
+from mirrorlda.documents import Documents
+from mirrorlda.examples import Source
 from mirrorlda.fitting import TopicEstimator
 from mirrorlda.responses import Response
-from mirrorlda.training import Examples
 
 # Documents without a target get the model's own, so often; one round is enough for ratings, classes gain until the third.
 _N_ROUNDS = 3
 _ROUND_EPOCHS = 4
-
-SUPERVISED_PARAMETERS = """n_topics : int or "auto", default="auto"
-        Number of topics; more of them than the data support stay almost empty. "auto" is 20, or one for each class where
-        there are more.
-    alpha : float, array of shape (n_topics,) or "auto", default=1.05
-        Dirichlet parameter of the topic proportions; below 1 they become sparse. "auto" estimates one for each topic, with a
-        mean of 1.05.
-    n_layers : int or "auto", default="auto"
-        Mirror-descent layers that infer the topic proportions; "auto" is 5 for numbers and 4 for classes.
-    n_epochs : int, default=10
-        Passes over the documents.
-    learning_rate : float, default=0.01
-        Of the topics, relative to the root mean square of each topic's gradients.
-    coef_learning_rate : float, default=0.5
-        Of the coefficients, relative to the curvature of the loss.
-    word_learning_rate : float, default=0.03
-        Of the words' weights, relative to the root mean square of their gradients; with 0 every word counts as it is.
-    word_dropout : float, default=0.25
-        Fraction of each document's words that a training step leaves out, others each time.
-    generative_weight : float, default=0.0
-        Weight of the documents' own likelihood, in nats a word of the mean document, beside the loss of the predictions."""
 
 
 class SupervisedTopicEstimator(TopicEstimator):
@@ -47,6 +29,18 @@ class SupervisedTopicEstimator(TopicEstimator):
     response: Any
     _fitted_response: Response
 
+    def predict_text(self, texts: Iterable[str]) -> np.ndarray:
+        """What `predict` says of texts, whose words are counted as those of the training texts were.
+
+        The model needs a `vocabulary_`: one that was fitted on a corpus made from text has it. What other methods say of texts:
+        give them ``model.vocabulary_.count(texts)``.
+        """
+        predicted: np.ndarray = self.predict(self._counted(texts))
+        return predicted
+
+    def predict(self, X: Any) -> Any:
+        raise NotImplementedError
+
     def _response(self) -> Response:
         return self._fitted_response
 
@@ -54,26 +48,50 @@ class SupervisedTopicEstimator(TopicEstimator):
         if not (np.isfinite(self.gamma) and self.gamma > 0):
             raise ValueError(f"gamma must be positive and finite, got {self.gamma!r}")
 
-    def _fit_labelled(self, examples: Examples, labelled: np.ndarray, response: Response) -> None:
+    def _with_targets(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """What a score is of; a corpus holds its targets, and only documents that have one count."""
+        if not isinstance(X, Corpus):
+            return X, y, sample_weight
+        check_is_fitted(self)
+        if y is not None or sample_weight is not None:
+            raise ValueError("a corpus holds its targets: score takes neither y nor sample_weight with it")
+        known = X.select(labelled=True)
+        if not known.n_docs:
+            raise ValueError(f"no document of {X!r} has a target")
+        return known, self._aligned(known.targets(np.arange(known.n_docs))[0], known), None
+
+    def _aligned(self, y: np.ndarray, corpus: Corpus) -> np.ndarray:
+        """Targets of a corpus as `predict` would give them."""
+        raise NotImplementedError
+
+    def _fit_labelled(self, source: Source, response: Response, checkpoint: Any) -> None:
         """Train on all documents; those without a target take the model's own prediction for one, and training is repeated."""
-        if labelled.all():
-            self._fit(examples, response)
-            return
-        known, unknown = np.flatnonzero(labelled), np.flatnonzero(~labelled)
-        self._fit(examples.take(known), response)
-        without_target = examples.documents.take(unknown)
-        share = len(known) / len(labelled)
+        known = source.without_unlabelled()
+        keeper, rng = self._keeper(checkpoint, source), self._generator()
+        before = keeper.before
+        if not keeper.stage:
+            before, ended = self._fit(known, response, rng, keeper)
+            if known.n_docs == source.n_docs or not ended:
+                return
+        share = known.n_docs / source.n_docs
         n_epochs = min(self._n_epochs(), max(_ROUND_EPOCHS, int(np.ceil(share * self._n_epochs()))))
-        for _ in range(_N_ROUNDS):
-            y = examples.y.copy()
-            y[unknown] = response.targets(self._scores_of(self._theta(without_target)))
-            self._fit(replace(examples, y=y), response, n_epochs=n_epochs)
-        self._summarise(examples.take(known), seen_weight=0.0)
+        for stage in range(max(1, keeper.stage), _N_ROUNDS + 1):
+            assert before is not None
+            if stage == keeper.stage:
+                self._keep(before, response)
+            completed = source.completed(copy(self)._own_targets)
+            before, ended = self._fit(completed, response, rng, keeper, n_epochs=n_epochs, stage=stage, before=before)
+            if not ended:
+                break
+        self._summarise(known, seen_weight=0.0)
+
+    def _own_targets(self, documents: Documents) -> np.ndarray:
+        """What the model predicts, as its response takes targets."""
+        return self._fitted_response.targets(self._scores_of(self._theta(documents)))
 
     def _scores(self, X: Any) -> np.ndarray:
         """U theta, shape (n_docs, n_outputs)."""
-        check_is_fitted(self)
-        return self._scores_of(self._theta(self._documents(X)))
+        return self._scores_of(self._inferred(X))
 
     def _scores_of(self, theta: np.ndarray) -> np.ndarray:
         return _core.scores(theta, np.ascontiguousarray(self._fitted_U(), theta.dtype), effective_n_jobs(self.n_jobs))

@@ -73,7 +73,7 @@ def describe(model: Any, names: Any = None, *, n_words: int = 8, relevance: floa
     ----------
     model : TopicModel, TopicClassifier or TopicRegressor
     names, n_words, relevance
-        As for `relevant_words`; names are by default those of the columns of the data frame that the model was fitted to.
+        As for `relevant_words`; names are by default those of the corpus or data frame that the model was fitted to.
 
     Returns
     -------
@@ -94,7 +94,8 @@ def describe(model: Any, names: Any = None, *, n_words: int = 8, relevance: floa
     """
     if not hasattr(model, "topic_shares_"):
         raise ValueError(f"model must be a fitted TopicModel, TopicClassifier or TopicRegressor, got {type(model).__name__}")
-    names = getattr(model, "feature_names_in_", None) if names is None else names
+    if names is None:
+        names = model.vocabulary_.words if hasattr(model, "vocabulary_") else getattr(model, "feature_names_in_", None)
     shares = model.topic_shares_
     words = relevant_words(model.components_, shares, names, n_words=n_words, relevance=relevance)
     n_topics = len(words)

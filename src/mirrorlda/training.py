@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
 
 from mirrorlda import _core, learning
-from mirrorlda.corpus import Documents
+from mirrorlda.documents import Documents
+from mirrorlda.examples import Examples, Source
 from mirrorlda.inference import Layers, forward, new_engine
 from mirrorlda.objective import Gradients, gradients, word_losses
 from mirrorlda.prior import TopicUsage
@@ -17,32 +17,10 @@ from mirrorlda.responses import Response
 
 # Epochs after which topics are no longer too alike for an estimate of alpha.
 _ALIKE = 3
-
-
-@dataclass(frozen=True)
-class Examples:
-    """Documents with their targets and weights."""
-
-    documents: Documents
-    y: np.ndarray
-    weights: np.ndarray
-
-    @cached_property
-    def lengths(self) -> np.ndarray:
-        """Sum of the counts of each document."""
-        return self.documents.totals()
-
-    def take(self, numbers: np.ndarray) -> Examples:
-        return Examples(self.documents.take(numbers), self.y[numbers], self.weights[numbers])
-
-    def split(self, fraction: float, rng: np.random.Generator) -> tuple[Examples, Examples]:
-        """A random fraction is held out: the others, and those."""
-        n_docs = self.documents.n_docs
-        n_held_out = max(1, round(fraction * n_docs))
-        if n_held_out >= n_docs:
-            raise ValueError(f"{n_docs} documents are too few to hold out {n_held_out} of them")
-        order = rng.permutation(n_docs)
-        return self.take(np.sort(order[n_held_out:])), self.take(np.sort(order[:n_held_out]))
+# Documents that the score of an epoch is of: the latest.
+_SCORED_DOCS = 65_536
+# Documents at a time where nothing is learned: few enough for an interrupt between two of them to be prompt.
+_JUDGED_DOCS = 4096
 
 
 @dataclass(frozen=True)
@@ -124,7 +102,6 @@ def step(
     """One step on the documents in `batch`, with gradients divided by `weight`; returns them, as they were before it."""
     documents, numbers = _seen(state, examples.documents, batch, schedule, rng, n_threads)
     rows = documents.words_of(numbers, n_threads)
-    learning.catch_up(state, rows, n_threads)
     result = gradients(
         engine,
         state.phi,
@@ -138,6 +115,7 @@ def step(
         rows=rows,
         word_weight=schedule.word_weight,
         want_word_weights=state.word_weights is not None and rates.words > 0,
+        frame=learning.scale_and_shift(state),
         n_threads=n_threads,
     )
     learning.learn(state, result, weight, rates, n_threads)
@@ -160,73 +138,142 @@ def _seen(
     return documents, np.arange(documents.n_docs)
 
 
+@dataclass
+class Tally:
+    """The loss of an epoch so far, and what its score is computed from: the latest documents."""
+
+    loss: float = 0.0
+    weight: float = 0.0
+    latest: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=list)
+
+    def add(self, scores: np.ndarray, losses: np.ndarray, y: np.ndarray, weights: np.ndarray) -> None:
+        self.loss += float(losses @ weights)
+        self.weight += float(weights.sum())
+        self.latest.append((scores, losses, y, weights))
+        while sum(len(part[1]) for part in self.latest[1:]) >= _SCORED_DOCS:
+            del self.latest[0]
+
+    def measures(self, response: Response, word_weight: float | None) -> dict[str, float]:
+        scores, losses, y, weights = (np.concatenate(column) for column in zip(*self.latest, strict=True))
+        return {"loss": self.loss / self.weight, "score": score(response, scores, losses, y, weights, word_weight)}
+
+
+@dataclass
+class Best:
+    """The parameters with the best validation score so far."""
+
+    parameters: learning.Parameters
+    alpha: np.ndarray
+    score: float
+    epoch: int
+
+
+@dataclass
+class Run:
+    """A training run between two batches: all that the rest of it depends on, beside documents and settings.
+
+    `epoch` and `batch` are the next ones; `order` is the seed of the epoch's shuffle, `held_out` that of the choice of documents
+    for validation.
+    """
+
+    state: learning.State
+    layers: Layers
+    rng: np.random.Generator
+    held_out: int = 0
+    epoch: int = 0
+    batch: int = 0
+    n_steps: int = 0
+    order: int = 0
+    tally: Tally = field(default_factory=Tally)
+    history: dict[str, list[float]] = field(default_factory=dict)
+    best: Best | None = None
+    usage: TopicUsage | None = None
+
+
 def train(
-    state: learning.State,
-    examples: Examples,
+    run: Run,
+    source: Source,
     response: Response,
-    layers: Layers,
     schedule: Schedule,
-    rng: np.random.Generator,
     *,
     validation: Examples | None = None,
     patience: int | None = None,
     n_threads: int = 1,
-    estimate_alpha: bool = False,
     report: Callable[[Progress], None] = lambda progress: None,
-) -> tuple[learning.Parameters, Layers, dict[str, list[float]]]:
-    """Train from `state`; returns the parameters, the layers and the history.
+    save: Callable[[bool], None] = lambda epoch_ended: None,
+    interrupted: Callable[[], bool] = lambda: False,
+) -> tuple[learning.Parameters, Layers]:
+    """Train from where `run` is, which moves on; returns the parameters and the layers.
 
     With `validation`, loss and score on it are part of the history. With `patience` as well, training stops after that
-    many epochs without a better validation score, and the best parameters are returned. With `estimate_alpha`, the layers'
-    alpha is estimated anew after each epoch but the first ones and the last.
+    many epochs without a better validation score, and the best parameters are returned. If the run has a `usage`, the layers'
+    alpha is estimated anew after each epoch but the first ones and the last. `save` is called after every batch (False) and
+    every epoch (True), when all that happened is in `run`. Once `interrupted` says so, training ends after the batch.
     """
-    engine = new_engine(state.phi.dtype)
-    n_docs, total = examples.documents.n_docs, float(examples.weights.sum())
-    n_steps, done = schedule.n_steps(n_docs), 0
-    history: dict[str, list[float]] = {}
-    best, best_score, best_epoch = None, -np.inf, 0
-    usage = TopicUsage(n_docs) if estimate_alpha else None
-    for epoch in range(schedule.n_epochs):
-        order = rng.permutation(n_docs)
-        size = schedule.batch_size(epoch)
-        scores = np.empty((n_docs, len(state.U)))
-        losses = np.empty(n_docs)
-        for first in range(0, n_docs, size):
-            batch = order[first : first + size]
-            rates = schedule.rates(done, n_steps, total)
+    engine = new_engine(run.state.phi.dtype)
+    n_docs, total = source.n_docs, source.total_weight
+    n_steps = schedule.n_steps(n_docs)
+    while run.epoch < schedule.n_epochs and not _is_exhausted(run, patience) and not interrupted():
+        if run.batch == 0:
+            run.order = int(run.rng.integers(2**63))
+        size = schedule.batch_size(run.epoch)
+        for examples, batch in source.batches(size, run.order, run.batch):
+            rates = schedule.rates(run.n_steps, n_steps, total)
             weight = total / n_docs * len(batch)
-            seen = step(state, engine, examples, batch, response, layers, schedule, rates, weight, rng, n_threads)
-            scores[batch], losses[batch] = seen.scores, seen.losses
-            if usage is not None:
-                usage.add(seen.theta, examples.lengths[batch], layers.alpha, rng)
-            done += 1
-            report(Progress(epoch, schedule.n_epochs, len(batch), float(losses[batch].mean()), False))
-        measures = {
-            "loss": float(np.average(losses, weights=examples.weights)),
-            "score": score(response, scores, losses, examples, schedule.word_weight),
-        }
-        if validation is not None:
-            now = learning.parameters(state, n_threads)
-            measures["validation_loss"], measures["validation_score"] = evaluate(
-                now, validation, response, layers, n_threads, word_weight=schedule.word_weight
-            )
-            if patience is not None and measures["validation_score"] > best_score:
-                best, best_score, best_epoch = (now, layers), measures["validation_score"], epoch
-        for name, value in measures.items():
-            history.setdefault(name, []).append(value)
-        report(Progress(epoch, schedule.n_epochs, 0, measures["loss"], True, measures))
-        if patience is not None and epoch - best_epoch >= patience:
+            seen = step(run.state, engine, examples, batch, response, run.layers, schedule, rates, weight, run.rng, n_threads)
+            run.tally.add(seen.scores, seen.losses, examples.y[batch], examples.weights[batch])
+            if run.usage is not None:
+                run.usage.add(seen.theta, examples.lengths[batch], run.layers.alpha, run.rng)
+            run.n_steps += 1
+            run.batch += 1
+            report(Progress(run.epoch, schedule.n_epochs, len(batch), float(seen.losses.mean()), False))
+            save(False)
+            if interrupted():
+                break
+        if run.batch * size < n_docs:
             break
-        if usage is not None and min(_ALIKE, schedule.n_epochs // 2) <= epoch + 1 < schedule.n_epochs:
-            # The few layers of a prediction leave theta short of the maximum, which looks like a larger alpha each time.
-            layers = replace(layers, alpha=usage.alpha(layers.alpha, keep_total=not response.word_weight))
-    parameters, layers = best if best is not None else (learning.parameters(state, n_threads), layers)
-    return parameters, layers, history
+        _end_epoch(run, response, schedule, validation, n_threads, report, keep_best=patience is not None)
+        save(True)
+    if run.best is not None:
+        return run.best.parameters, replace(run.layers, alpha=run.best.alpha)
+    return learning.parameters(run.state, n_threads), run.layers
+
+
+def _is_exhausted(run: Run, patience: int | None) -> bool:
+    return patience is not None and run.best is not None and run.epoch - 1 - run.best.epoch >= patience
+
+
+def _end_epoch(
+    run: Run,
+    response: Response,
+    schedule: Schedule,
+    validation: Examples | None,
+    n_threads: int,
+    report: Callable[[Progress], None],
+    *,
+    keep_best: bool,
+) -> None:
+    """Measures, the best parameters so far, a new estimate of alpha."""
+    measures = run.tally.measures(response, schedule.word_weight)
+    if validation is not None:
+        now = learning.parameters(run.state, n_threads)
+        measures["validation_loss"], measures["validation_score"] = evaluate(
+            now, validation, response, run.layers, n_threads, word_weight=schedule.word_weight
+        )
+        if keep_best and (run.best is None or measures["validation_score"] > run.best.score):
+            run.best = Best(now, run.layers.alpha, measures["validation_score"], run.epoch)
+    for name, value in measures.items():
+        run.history.setdefault(name, []).append(value)
+    report(Progress(run.epoch, schedule.n_epochs, 0, measures["loss"], True, measures))
+    run.epoch, run.batch, run.tally = run.epoch + 1, 0, Tally()
+    if run.usage is not None and min(_ALIKE, schedule.n_epochs // 2) <= run.epoch < schedule.n_epochs:
+        # The few layers of a prediction leave theta short of the maximum, which looks like a larger alpha each time.
+        run.layers = replace(run.layers, alpha=run.usage.alpha(run.layers.alpha, keep_total=not response.word_weight))
 
 
 def evaluate(
     parameters: learning.Parameters,
-    examples: Examples,
+    source: Source,
     response: Response,
     layers: Layers,
     n_threads: int,
@@ -234,32 +281,38 @@ def evaluate(
     word_weight: float | None = None,
 ) -> tuple[float, float]:
     """Mean loss and score."""
-    phi, U, documents = parameters.phi, parameters.U, examples.documents
-    if parameters.word_weights is not None:
-        documents = documents.weighted(parameters.word_weights)
+    phi, U, word_weights = parameters.phi, parameters.U, parameters.word_weights
     engine = new_engine(phi.dtype)
     word_weight = response.word_weight if word_weight is None else word_weight
     has_words = bool(word_weight)
-    scores, losses = [], []
-    for batch in chunks(documents.n_docs):
+    scores, losses, targets, weights = [], [], [], []
+    for examples, numbers in source.parts(_JUDGED_DOCS):
+        documents, batch = examples.documents, numbers
+        if word_weights is not None:
+            documents = documents.take(numbers).weighted(word_weights)
+            batch = np.arange(len(numbers))
         theta = forward(engine, phi, documents, batch, layers, keep=has_words, objective=has_words, n_threads=n_threads)
         scores.append(_core.scores(theta, U, n_threads))
-        loss = response.loss(scores[-1], examples.y[batch])[0].astype(np.float64)
+        loss = response.loss(scores[-1], examples.y[numbers])[0].astype(np.float64)
         if has_words:
             loss += word_weight * word_losses(engine, theta, layers)
         losses.append(loss)
-    all_losses = np.concatenate(losses)
-    reached = score(response, np.concatenate(scores), all_losses, examples, word_weight)
-    return float(np.average(all_losses, weights=examples.weights)), reached
+        targets.append(examples.y[numbers])
+        weights.append(examples.weights[numbers])
+    all_losses, all_weights = np.concatenate(losses), np.concatenate(weights)
+    reached = score(response, np.concatenate(scores), all_losses, np.concatenate(targets), all_weights, word_weight)
+    return float(np.average(all_losses, weights=all_weights)), reached
 
 
-def score(response: Response, scores: np.ndarray, losses: np.ndarray, examples: Examples, word_weight: float | None) -> float:
+def score(
+    response: Response,
+    scores: np.ndarray,
+    losses: np.ndarray,
+    y: np.ndarray,
+    weights: np.ndarray,
+    word_weight: float | None,
+) -> float:
     """The response's own, of its own losses: a generative weight adds the words' to them."""
     if word_weight is not None and word_weight != response.word_weight:
-        losses = response.loss(scores, examples.y)[0].astype(np.float64)
-    return response.score(scores, losses, examples.y, examples.weights)
-
-
-def chunks(n_docs: int, size: int = 4096) -> list[np.ndarray]:
-    """Document numbers in runs small enough for an interrupt between two of them to be prompt."""
-    return [np.arange(first, min(first + size, n_docs)) for first in range(0, n_docs, size)]
+        losses = response.loss(scores, y)[0].astype(np.float64)
+    return response.score(scores, losses, y, weights)

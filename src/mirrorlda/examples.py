@@ -1,0 +1,197 @@
+"""What is trained on: documents with targets and weights, in memory or on disk, one interface for both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
+from typing import Protocol, Self, TypeVar
+
+import numpy as np
+
+from mirrorlda.corpus import Corpus
+from mirrorlda.documents import Documents
+from mirrorlda.shards import BLOCK_DOCS
+from mirrorlda.shuffle import windows
+
+# Documents that are looked at together where all of them are looked at.
+PART_DOCS = 65_536
+# At most so many are held out, and judged after every epoch.
+_MOST_HELD_OUT = 65_536
+
+T = TypeVar("T")
+
+
+class Source(Protocol):
+    """Documents to learn from. What is handed out is in memory: examples, and the numbers of those that are meant."""
+
+    @property
+    def n_docs(self) -> int: ...
+
+    @property
+    def total_weight(self) -> float: ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Differs where documents or targets differ."""
+
+    def take(self, numbers: np.ndarray) -> Examples: ...
+
+    def batches(self, size: int, seed: int, first: int) -> Iterator[tuple[Examples, np.ndarray]]:
+        """An epoch in the order of `shuffle.windows`, without the batches before the `first`."""
+
+    def parts(self, size: int) -> Iterator[tuple[Examples, np.ndarray]]:
+        """All documents in their order."""
+
+    def hold_out(self, fraction: float, seed: int) -> tuple[Self, Examples]:
+        """The others, and a random fraction of the documents."""
+
+    def without_unlabelled(self) -> Self:
+        """Only documents that have a target."""
+
+    def completed(self, targets: Callable[[Documents], np.ndarray]) -> Self:
+        """Documents without a target take the one that `targets` says."""
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Documents in memory with their targets and weights, and which of them have a target (None: all)."""
+
+    documents: Documents
+    y: np.ndarray
+    weights: np.ndarray
+    labelled: np.ndarray | None = None
+
+    @property
+    def n_docs(self) -> int:
+        return self.documents.n_docs
+
+    @property
+    def total_weight(self) -> float:
+        return sum(float(self.weights[first : first + PART_DOCS].sum()) for first in range(0, self.n_docs, PART_DOCS))
+
+    @property
+    def fingerprint(self) -> str:
+        digest, documents = sha256(), self.documents
+        for array in (documents.indptr, documents.indices, documents.counts, self.y, self.weights, self.labelled):
+            if array is not None:
+                digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """Sum of the counts of each document."""
+        return self.documents.totals()
+
+    def take(self, numbers: np.ndarray) -> Examples:
+        labelled = None if self.labelled is None else self.labelled[numbers]
+        return Examples(self.documents.take(numbers), self.y[numbers], self.weights[numbers], labelled)
+
+    def batches(self, size: int, seed: int, first: int = 0) -> Iterator[tuple[Examples, np.ndarray]]:
+        for numbers in windows(self.n_docs, len(self.documents.indices), size, seed, first):
+            for begin in range(0, len(numbers), size):
+                yield self, numbers[begin : begin + size]
+
+    def parts(self, size: int = PART_DOCS) -> Iterator[tuple[Examples, np.ndarray]]:
+        for numbers in chunks(self.n_docs, size):
+            yield self, numbers
+
+    def hold_out(self, fraction: float, seed: int) -> tuple[Examples, Examples]:
+        numbers = _held_out(self.n_docs, fraction, seed)
+        return self.take(np.delete(np.arange(self.n_docs), numbers)), self.take(numbers)
+
+    def without_unlabelled(self) -> Examples:
+        return self if self.labelled is None else replace(self.take(np.flatnonzero(self.labelled)), labelled=None)
+
+    def completed(self, targets: Callable[[Documents], np.ndarray]) -> Examples:
+        if self.labelled is None:
+            return self
+        unknown = np.flatnonzero(~self.labelled)
+        y = self.y.copy()
+        y[unknown] = targets(self.documents.take(unknown))
+        return replace(self, y=y, labelled=None)
+
+
+@dataclass(frozen=True)
+class StoredExamples:
+    """Documents of a corpus on disk, their counts as they are or `logarithmic`.
+
+    `encode` makes examples of some of them: targets as the response takes them, and weights.
+    """
+
+    corpus: Corpus
+    encode: Callable[[Documents, np.ndarray | None, np.ndarray | None], Examples]
+    total_weight: float
+    logarithmic: bool
+    targets: Callable[[Documents], np.ndarray] | None = None
+
+    @property
+    def n_docs(self) -> int:
+        return self.corpus.n_docs
+
+    @property
+    def fingerprint(self) -> str:
+        return self.corpus.fingerprint
+
+    def take(self, numbers: np.ndarray) -> Examples:
+        y, labelled = (None, None) if self.corpus.target is None else self.corpus.targets(numbers)
+        examples = self.encode(self.corpus.take(numbers, logarithmic=self.logarithmic), y, labelled)
+        return examples if self.targets is None else examples.completed(self.targets)
+
+    def batches(self, size: int, seed: int, first: int = 0) -> Iterator[tuple[Examples, np.ndarray]]:
+        order = windows(self.n_docs, self.corpus.n_entries, size, seed, first)
+        for window in ahead(self.take(numbers) for numbers in order):
+            for begin in range(0, window.n_docs, size):
+                yield window, np.arange(begin, min(begin + size, window.n_docs))
+
+    def parts(self, size: int = PART_DOCS) -> Iterator[tuple[Examples, np.ndarray]]:
+        for part in ahead(self.take(numbers) for numbers in chunks(self.n_docs, size)):
+            yield part, np.arange(part.n_docs)
+
+    def hold_out(self, fraction: float, seed: int) -> tuple[StoredExamples, Examples]:
+        numbers = _held_out(self.n_docs, fraction, seed)
+        held_out = self.take(numbers)
+        weight = self.total_weight - float(held_out.weights.sum())
+        return replace(self, corpus=self.corpus.without(numbers), total_weight=weight), held_out
+
+    def without_unlabelled(self) -> StoredExamples:
+        labelled = self.corpus.select(labelled=True)
+        # What has no target weighs 1.
+        weight = self.total_weight - (self.n_docs - labelled.n_docs)
+        return replace(self, corpus=labelled, total_weight=weight)
+
+    def completed(self, targets: Callable[[Documents], np.ndarray]) -> StoredExamples:
+        return replace(self, targets=targets)
+
+
+def sample(source: Source, size: int) -> Examples:
+    """About `size` documents in runs of a block, evenly spaced; all of them where there are no more."""
+    n_docs = source.n_docs
+    if n_docs <= size:
+        return source if isinstance(source, Examples) else source.take(np.arange(n_docs))
+    blocks = np.unique(np.linspace(0, n_docs // BLOCK_DOCS - 1, size // BLOCK_DOCS).astype(np.int64))
+    return source.take((blocks[:, None] * BLOCK_DOCS + np.arange(BLOCK_DOCS)).ravel())
+
+
+def chunks(n_docs: int, size: int) -> Iterator[np.ndarray]:
+    """Document numbers in runs."""
+    return (np.arange(first, min(first + size, n_docs)) for first in range(0, n_docs, size))
+
+
+def ahead(items: Iterable[T]) -> Iterator[T]:
+    """The same items, each made on another thread while the one before it is in use."""
+    iterator, end = iter(items), object()
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, iterator, end)
+        while (item := coming.result()) is not end:
+            coming = pool.submit(next, iterator, end)
+            yield item  # type: ignore[misc]
+
+
+def _held_out(n_docs: int, fraction: float, seed: int) -> np.ndarray:
+    n_held_out = min(_MOST_HELD_OUT, max(1, round(fraction * n_docs)))
+    if n_held_out >= n_docs:
+        raise ValueError(f"{n_docs} documents are too few to hold out {n_held_out} of them")
+    return np.sort(np.random.default_rng(seed).choice(n_docs, n_held_out, replace=False, shuffle=False))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mirrorlda.inference import Trace, infer
@@ -9,20 +10,68 @@ from mirrorlda.learning import DivergedError
 from mirrorlda.objective import Gradients, value_and_grad
 
 if TYPE_CHECKING:
+    from mirrorlda.checkpoints import Checkpoint
+    from mirrorlda.corpus import Corpus
+    from mirrorlda.description import Target
     from mirrorlda.estimators import TopicClassifier, TopicModel, TopicRegressor
+    from mirrorlda.files import load, save
+    from mirrorlda.prediction import predict_files
+    from mirrorlda.preparation import prepare
+    from mirrorlda.shards import CorpusError
+    from mirrorlda.tensors import FileFormatError
+    from mirrorlda.text import TextDefinition, Vocabulary
+    from mirrorlda.vectorizer import TextVectorizer
+    from mirrorlda.writer import CorpusWriter
 
 __version__ = "0.1.0"
-__all__ = ["DivergedError", "Gradients", "TopicClassifier", "TopicModel", "TopicRegressor", "Trace", "infer", "value_and_grad"]
+__all__ = [
+    "Checkpoint",
+    "Corpus",
+    "CorpusError",
+    "CorpusWriter",
+    "DivergedError",
+    "FileFormatError",
+    "Gradients",
+    "Target",
+    "TextDefinition",
+    "TextVectorizer",
+    "TopicClassifier",
+    "TopicModel",
+    "TopicRegressor",
+    "Trace",
+    "Vocabulary",
+    "infer",
+    "load",
+    "predict_files",
+    "prepare",
+    "save",
+    "value_and_grad",
+]
 
-_ESTIMATORS = {"TopicClassifier", "TopicModel", "TopicRegressor"}
+# Imported when they are asked for: scikit-learn and what reads files take longer than all the rest.
+_LATER = {
+    "Checkpoint": "checkpoints",
+    "Corpus": "corpus",
+    "CorpusError": "shards",
+    "CorpusWriter": "writer",
+    "FileFormatError": "tensors",
+    "Target": "description",
+    "TextDefinition": "text",
+    "TextVectorizer": "vectorizer",
+    "TopicClassifier": "estimators",
+    "TopicModel": "estimators",
+    "TopicRegressor": "estimators",
+    "Vocabulary": "text",
+    "load": "files",
+    "predict_files": "prediction",
+    "prepare": "preparation",
+    "save": "files",
+}
 
 
 def __getattr__(name: str) -> Any:
-    # scikit-learn is imported only when an estimator is asked for.
-    if name in _ESTIMATORS:
-        from mirrorlda import estimators
-
-        return getattr(estimators, name)
+    if name in _LATER:
+        return getattr(import_module(f"mirrorlda.{_LATER[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

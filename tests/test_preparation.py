@@ -1,0 +1,342 @@
+"""From files to a corpus, and from files to predictions."""
+
+import csv
+import gzip
+import io
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+from sklearn.pipeline import make_pipeline
+
+from mirrorlda import (
+    Corpus,
+    TextDefinition,
+    TextVectorizer,
+    TopicClassifier,
+    TopicModel,
+    TopicRegressor,
+    Vocabulary,
+    predict_files,
+    prepare,
+)
+from mirrorlda.readers import BadRowError
+
+GOOD, BAD = ["clean", "quiet", "friendly", "sunny"], ["dirty", "noisy", "rude", "dark"]
+N_DOCS = 240
+
+
+@pytest.fixture(scope="module")
+def reviews():
+    """Rows with a text, stars, verdict, tags, id and split."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for number in range(N_DOCS):
+        good = int(rng.integers(0, 7))
+        words = [*rng.choice(GOOD, good), *rng.choice(BAD, 6 - good), "room", "Hôtel"]
+        rows.append(
+            {
+                "id": f"r{number}",
+                "review": " ".join(rng.permutation(words)) + ('\n, "and"' if number % 9 == 0 else ""),
+                "stars": None if number % 11 == 5 else 1 + good / 2,
+                "verdict": "good" if good > 3 else "bad",
+                "tags": [name for name, there in (("happy", good > 2), ("angry", good < 4)) if there],
+                "split": "test" if number % 4 == 0 else "train",
+            }
+        )
+    return rows
+
+
+@pytest.fixture
+def jsonl(tmp_path, reviews):
+    path = tmp_path / "reviews.jsonl.gz"
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in reviews)
+    return path
+
+
+@pytest.fixture
+def table(tmp_path, reviews):
+    path = tmp_path / "reviews.csv"
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, [name for name in reviews[0] if name != "tags"], extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(reviews)
+    return path
+
+
+def test_a_corpus_holds_what_the_files_hold(jsonl, tmp_path, reviews):
+    corpus = prepare(jsonl, tmp_path / "c", text="review", target="stars", id="id", split="split", n_threads=2)
+    assert corpus.n_docs == N_DOCS
+    assert corpus.target.kind == "numbers"
+    assert corpus.ids([3, 7]) == ["r3", "r7"]
+    assert corpus.splits == ("test", "train")
+    assert corpus.select(split="test").n_docs == N_DOCS // 4
+    y, labelled = corpus.targets(np.arange(N_DOCS))
+    assert [value if there else None for value, there in zip(y, labelled, strict=True)] == [row["stars"] for row in reviews]
+    texts = [row["review"] for row in reviews]
+    assert (corpus.matrix() != corpus.vocabulary.count(texts)).nnz == 0
+
+
+def test_the_vocabulary_is_that_of_the_training_documents(jsonl, tmp_path, reviews):
+    corpus = prepare(jsonl, tmp_path / "c", text="review", split="split", min_docs=2, max_words=9)
+    expected = TextVectorizer(9, min_docs=2).fit([row["review"] for row in reviews if row["split"] == "train"])
+    assert corpus.vocabulary == expected.vocabulary_
+    everything = prepare(jsonl, tmp_path / "c", text="review", min_docs=2, max_words=9)
+    assert everything.vocabulary == TextVectorizer(9, min_docs=2).fit([row["review"] for row in reviews]).vocabulary_
+
+
+def test_splits_without_a_training_part_leave_all_words(tmp_path):
+    (tmp_path / "a.csv").write_text("text,part\none two,a\nthree,b\n")
+    assert sorted(prepare(tmp_path / "a.csv", tmp_path / "c", text="text", split="part").vocabulary.words) == [
+        "one",
+        "three",
+        "two",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"), [("stars", "numbers"), ("verdict", "classes"), ("tags", "labels"), ("split", "classes")]
+)
+def test_the_kind_of_the_target_is_found(jsonl, table, tmp_path, column, kind):
+    assert prepare(jsonl, tmp_path / "c", text="review", target=column).target.kind == kind
+    if column != "tags":
+        assert prepare(table, tmp_path / "c", text="review", target=column).target.kind == kind
+
+
+def test_numbers_may_be_classes(table, tmp_path):
+    corpus = prepare(table, tmp_path / "c", text="review", target="stars", target_kind="classes")
+    assert set(corpus.target.values) == {"1.0", "1.5", "2.0", "2.5", "3.0", "3.5", "4.0"}
+
+
+def test_several_columns_are_numbers(tmp_path):
+    (tmp_path / "a.csv").write_text("text,u,v\none,1,2\ntwo,,\nthree,3,4.5\n")
+    corpus = prepare(tmp_path / "a.csv", tmp_path / "c", text="text", target=["u", "v"])
+    y, labelled = corpus.targets(np.arange(3))
+    assert y[labelled].tolist() == [[1, 2], [3, 4.5]]
+    assert corpus.target.names == ("u", "v")
+    (tmp_path / "a.csv").write_text("text,u,v\none,1,2\ntwo,7,\n")
+    with pytest.raises(BadRowError, match=r"a\.csv:3: found no value of 'v', expected all of \['u', 'v'\] or none"):
+        prepare(tmp_path / "a.csv", tmp_path / "c", text="text", target=["u", "v"])
+
+
+def test_a_vocabulary_and_a_definition_may_be_given(table, tmp_path, reviews):
+    definition = TextDefinition(lowercase=False, stop_words=("room",))
+    corpus = prepare(table, tmp_path / "c", text="review", definition=definition)
+    assert "Hôtel" in corpus.vocabulary
+    assert "room" not in corpus.vocabulary
+    own = Vocabulary(["noisy", "quiet"])
+    assert prepare(table, tmp_path / "c", text="review", vocabulary=own).vocabulary == own
+    for options in ({"definition": definition}, {"max_words": 10}, {"min_docs": 2}):
+        with pytest.raises(ValueError, match="a vocabulary that is given leaves no choice"):
+            prepare(table, tmp_path / "c", text="review", vocabulary=own, **options)
+
+
+def test_files_of_counts_need_no_text(tmp_path):
+    (tmp_path / "a.svm").write_text("1 1:2 4:1\n0 2:3\n")
+    corpus = prepare(tmp_path / "a.svm", tmp_path / "c", target="label")
+    assert corpus.matrix().toarray().tolist() == [[2, 0, 0, 1], [0, 3, 0, 0]]
+    assert corpus.vocabulary is None
+    (tmp_path / "docword.x.txt").write_text("2\n3\n3\n1 1 2\n1 3 1\n2 2 5\n")
+    (tmp_path / "vocab.x.txt").write_text("red\ngreen\nblue\n")
+    corpus = prepare(tmp_path / "docword.x.txt", tmp_path / "c")
+    assert corpus.vocabulary.words == ["red", "green", "blue"]
+    assert corpus.matrix().toarray().tolist() == [[2, 0, 1], [0, 5, 0]]
+
+
+def test_words_of_counts_keep_their_case(tmp_path):
+    (tmp_path / "docword.x.txt").write_text("1\n2\n1\n1 1 2\n")
+    (tmp_path / "vocab.x.txt").write_text("The\nroom\n")
+    corpus = prepare(tmp_path / "docword.x.txt", tmp_path / "c")
+    assert corpus.vocabulary.count(["The room"]).toarray().tolist() == [[1, 1]]
+    with pytest.raises(ValueError, match="files of counts leave no choice"):
+        prepare(tmp_path / "docword.x.txt", tmp_path / "c", max_words=1)
+
+
+def test_an_open_file_is_read_twice_from_where_it_stood(jsonl, tmp_path):
+    with gzip.open(jsonl) as file:
+        content = io.BytesIO(file.read())
+    corpus = prepare(content, tmp_path / "c", text="review", target="stars", format="jsonl")
+    assert corpus.n_docs == N_DOCS
+    assert corpus.n_entries > 0
+
+
+def test_every_document_has_an_id(tmp_path):
+    (tmp_path / "a.csv").write_text("text,id\none,1\ntwo,\n")
+    with pytest.raises(BadRowError, match=r"a\.csv:3: found no value of 'id'"):
+        prepare(tmp_path / "a.csv", tmp_path / "c", text="text", id="id")
+
+
+def test_words_of_skipped_rows_are_not_in_the_vocabulary(tmp_path):
+    (tmp_path / "a.csv").write_text("text,y\none,1\nsecret,x\nthree,3\n")
+    with pytest.warns(UserWarning, match="1 bad rows skipped"):
+        corpus = prepare(tmp_path / "a.csv", tmp_path / "c", text="text", target="y", target_kind="numbers", bad_rows="skip")
+    assert sorted(corpus.vocabulary.words) == ["one", "three"]
+
+
+def test_what_cannot_be_prepared_says_why_and_leaves_nothing(table, tmp_path):
+    for options, message in (
+        ({"target": "stars", "id": "stars"}, "must be different columns"),
+        ({"target_kind": "numbers"}, "there must be a target"),
+        ({"target": "stars", "target_kind": "float"}, "target_kind must be one of"),
+        ({"target": ["stars", "verdict"], "target_kind": "classes"}, "can only be numbers"),
+        ({"target": "star"}, "no column 'star'.*did you mean 'stars'"),
+        ({"target": "verdict", "target_kind": "numbers"}, r"reviews\.csv:3:.*found the text '(good|bad)'"),
+        ({"min_docs": 1000}, "no word is left for the vocabulary"),
+        ({"text": None, "target": "stars"}, "name the column of the text"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            prepare(table, tmp_path / "c", **{"text": "review", **options})
+        assert not (tmp_path / "c").exists()
+    (tmp_path / "a.csv").write_text("text,y\none,\ntwo,\n")
+    with pytest.raises(ValueError, match="the column 'y' has no values"):
+        prepare(tmp_path / "a.csv", tmp_path / "c", text="text", target="y")
+
+
+def test_bad_rows_are_skipped_when_asked_and_told_of(tmp_path):
+    (tmp_path / "a.csv").write_text("text,y\none,1\ntwo\nthree,3\n")
+    with pytest.raises(BadRowError, match=r"a\.csv:3"):
+        prepare(tmp_path / "a.csv", tmp_path / "c", text="text", target="y")
+    with pytest.warns(UserWarning, match="1 bad rows skipped, 2 read"):
+        assert prepare(tmp_path / "a.csv", tmp_path / "c", text="text", target="y", bad_rows="skip").n_docs == 2
+
+
+def test_progress_is_shown_when_asked(table, tmp_path, capsys):
+    prepare(table, tmp_path / "c", text="review", verbose=1)
+    shown = capsys.readouterr().err
+    assert "looking for words" in shown
+    assert "writing documents" in shown
+
+
+# Predictions
+
+
+@pytest.fixture
+def corpus(jsonl, tmp_path):
+    def make(target=None):
+        return prepare(jsonl, tmp_path / "c", text="review", target=target)
+
+    return make
+
+
+def read_csv(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_numbers_predicted_from_files_are_those_of_predict(jsonl, corpus, tmp_path, reviews):
+    model = TopicRegressor(3, random_state=0).fit(corpus("stars"))
+    n_docs = predict_files(model, jsonl, tmp_path / "out.csv", text="review", columns=["id", "stars"], topics=True)
+    assert n_docs == N_DOCS
+    rows = read_csv(tmp_path / "out.csv")
+    assert list(rows[0]) == ["id", "stars", "prediction", "topic_0", "topic_1", "topic_2"]
+    assert [row["id"] for row in rows] == [row["id"] for row in reviews]
+    texts = [row["review"] for row in reviews]
+    assert_allclose([float(row["prediction"]) for row in rows], model.predict_text(texts), rtol=1e-6)
+    assert_allclose([float(row["topic_1"]) for row in rows], model.transform_text(texts)[:, 1], rtol=1e-5)
+
+
+def test_classes_and_their_probabilities(table, corpus, tmp_path, reviews):
+    model = TopicClassifier(3, random_state=0).fit(corpus("verdict"))
+    predict_files(model, table, tmp_path / "out.parquet", text="review")
+    out = pq.read_table(tmp_path / "out.parquet").to_pydict()
+    X = model.vocabulary_.count([row["review"] for row in reviews])
+    assert list(out) == ["prediction", "probability_bad", "probability_good"]
+    assert out["prediction"] == model.predict(X).tolist()
+    assert_allclose(out["probability_good"], model.predict_proba(X)[:, 1], rtol=1e-6)
+
+
+def test_labels(jsonl, corpus, tmp_path):
+    model = TopicClassifier(3, random_state=0).fit(corpus("tags"))
+    predict_files(model, jsonl, tmp_path / "out.jsonl", text="review")
+    first = json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])
+    assert list(first) == ["prediction_angry", "prediction_happy", "probability_angry", "probability_happy"]
+
+
+def test_a_corpus_and_a_model_without_targets(corpus, tmp_path):
+    written = corpus()
+    model = TopicModel(3, n_epochs=2, random_state=0).fit(written)
+    out = io.BytesIO()
+    assert predict_files(model, written, out, output_format="csv") == N_DOCS
+    rows = list(csv.DictReader(io.StringIO(out.getvalue().decode())))
+    assert list(rows[0]) == ["id", "topic_0", "topic_1", "topic_2"]
+    assert_allclose([float(row["topic_2"]) for row in rows], model.transform(written)[:, 2], rtol=1e-5)
+
+
+@pytest.mark.parametrize("vectorizer", [CountVectorizer, TextVectorizer])
+def test_a_pipeline_brings_its_own_words(vectorizer, table, tmp_path, reviews):
+    texts = [row["review"] for row in reviews]
+    pipeline = make_pipeline(vectorizer(), TopicClassifier(3, random_state=0)).fit(texts, [row["verdict"] for row in reviews])
+    predict_files(pipeline, table, tmp_path / "out.csv", text="review")
+    assert [row["prediction"] for row in read_csv(tmp_path / "out.csv")] == pipeline.predict(texts).tolist()
+
+
+def test_all_steps_of_a_pipeline_count_for_a_corpus_too(corpus, tmp_path, reviews):
+    written = corpus("verdict")
+    names = written.vocabulary.words
+    pipeline = make_pipeline(CountVectorizer(vocabulary=names), TfidfTransformer(), TopicClassifier(3, random_state=0))
+    pipeline.fit([row["review"] for row in reviews], [row["verdict"] for row in reviews])
+    predict_files(pipeline, written, tmp_path / "out.csv")
+    expected = pipeline[1:].predict_proba(written.matrix())[:, 1]
+    assert_allclose([float(row["probability_good"]) for row in read_csv(tmp_path / "out.csv")], expected, rtol=1e-5)
+
+
+def test_words_of_svmlight_are_numbered_as_one_says(tmp_path):
+    X = np.random.default_rng(0).poisson(1, (100, 4))
+    model = TopicRegressor(2, n_epochs=2, random_state=0).fit(X, X[:, 0] - X[:, 3])
+    (tmp_path / "a.svm").write_text(
+        "".join(f"0 {' '.join(f'{w + 1}:{n}' for w, n in enumerate(row) if n and w < 3)}\n" for row in X)
+    )
+    with pytest.raises(ValueError, match="numbered from 0"):
+        predict_files(model, tmp_path / "a.svm", tmp_path / "out.csv")
+    predict_files(model, tmp_path / "a.svm", tmp_path / "out.csv", zero_based=False)
+    expected = model.predict(np.where(np.arange(4) < 3, X, 0).astype(np.float32))
+    assert_allclose([float(row["prediction"]) for row in read_csv(tmp_path / "out.csv")], expected, rtol=1e-5)
+
+
+def test_batches_do_not_show(jsonl, corpus, tmp_path):
+    model = TopicRegressor(3, random_state=0).fit(corpus("stars"))
+    for rows in (7, 1000):
+        predict_files(model, jsonl, tmp_path / f"{rows}.csv", text="review", batch_rows=rows, topics=True)
+    assert (tmp_path / "7.csv").read_bytes() == (tmp_path / "1000.csv").read_bytes()
+
+
+def test_what_cannot_be_predicted_says_why_and_leaves_nothing(jsonl, corpus, tmp_path):
+    model = TopicRegressor(3, n_epochs=1, random_state=0).fit(corpus("stars"))
+    (tmp_path / "bad.csv").write_text("review\nfine\n\xff,x\n", encoding="latin-1")
+    for error, options, message in (
+        (BadRowError, {"files": tmp_path / "bad.csv"}, r"bad\.csv:3"),
+        (ValueError, {"files": corpus("stars")}, "a corpus has counts and ids"),
+        (ValueError, {"model": CountVectorizer()}, "one of mirrorlda's estimators or end with one, got CountVectorizer"),
+        (ValueError, {"output": tmp_path / "out.docx"}, "out.docx"),
+    ):
+        settings = {"model": model, "files": jsonl, "output": tmp_path / "out.csv", "text": "review", **options}
+        with pytest.raises(error, match=message):
+            predict_files(**settings)
+        assert not list(tmp_path.glob("*out*"))
+    without = TopicRegressor(3, n_epochs=1).fit(corpus("stars").matrix(), np.arange(N_DOCS))
+    with pytest.raises(ValueError, match="has no vocabulary_"):
+        predict_files(without, jsonl, tmp_path / "out.csv", text="review")
+
+
+def test_a_column_of_a_predictions_name_is_refused(tmp_path, corpus):
+    (tmp_path / "a.csv").write_text("review,prediction\nclean room,3\n")
+    model = TopicRegressor(3, n_epochs=1, random_state=0).fit(corpus("stars"))
+    with pytest.raises(ValueError, match=r"the columns \['prediction'\] are those of the predictions"):
+        predict_files(model, tmp_path / "a.csv", tmp_path / "out.csv", text="review", columns=["prediction"])
+    (tmp_path / "a.csv").write_text("review,topic_0\nclean room,3\n")
+    with pytest.raises(ValueError, match=r"the columns \['topic_0'\] are those of the predictions"):
+        predict_files(model, tmp_path / "a.csv", tmp_path / "out.csv", text="review", columns=["topic_0"], topics=True)
+    other = prepare(tmp_path / "a.csv", tmp_path / "other", text="review")
+    with pytest.raises(ValueError, match="words, but the model was fitted with"):
+        predict_files(model, other, tmp_path / "out.csv")
+
+
+def test_the_corpus_opens_again(jsonl, corpus, tmp_path):
+    written = corpus("stars")
+    again = Corpus(tmp_path / "c")
+    assert again.fingerprint == written.fingerprint
+    assert_array_equal(again.frequencies, written.frequencies)

@@ -9,13 +9,13 @@ import time
 from importlib.resources import files
 
 import numpy as np
-from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
-from mirrorlda import TopicClassifier
+from mirrorlda import TextVectorizer, TopicClassifier
 from mirrorlda.topics import describe
 
 
@@ -45,7 +45,7 @@ def main():
     columns = shutil.get_terminal_size((100, 40)).columns
     texts, y = read_reviews()
     texts_train, texts_test, y_train, y_test = train_test_split(texts, y, test_size=0.2, random_state=0)
-    vectorizer = CountVectorizer(max_features=5000, token_pattern=r"(?u)\b\w+\b", dtype=np.float32)
+    vectorizer = TextVectorizer(max_words=5000, n_jobs=-1)
     X_train = vectorizer.fit_transform(texts_train)
     X_test = vectorizer.transform(texts_test)
     print(f"{len(texts):,} film reviews, {len(texts_train):,} to learn from, {len(texts_test):,} held out; 5,000 words\n")

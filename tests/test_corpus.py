@@ -465,8 +465,10 @@ def test_a_forged_description_is_refused(small, change):
 
 
 def test_what_is_no_corpus_says_so(tmp_path, small):
-    with pytest.raises(CorpusError, match=r"it has no file corpus\.json"):
+    with pytest.raises(CorpusError, match="there is no such directory"):
         Corpus(tmp_path / "nothing")
+    with pytest.raises(CorpusError, match=r"it has no file corpus\.json"):
+        Corpus(tmp_path)
     for text, message in (
         ("{", "is not JSON"),
         ("[" * 100_000, "is not JSON"),

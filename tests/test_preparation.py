@@ -107,6 +107,27 @@ def test_the_kind_of_the_target_is_found(jsonl, table, tmp_path, column, kind):
         assert prepare(table, tmp_path / "c", text="review", target=column).target.kind == kind
 
 
+def test_a_column_that_is_mostly_numbers_is_asked_about(tmp_path):
+    (tmp_path / "a.csv").write_text("text,y\none,1\ntwo,2\nthree,NA\nfour,4\n")
+    with pytest.raises(
+        ValueError, match=r"3 numbers and 1 other values, the first 'NA' in .*a\.csv:4: say target_kind='numbers'"
+    ):
+        prepare(tmp_path / "a.csv", tmp_path / "c", text="text", target="y")
+    with pytest.warns(UserWarning, match="1 bad rows skipped"):
+        corpus = prepare(tmp_path / "a.csv", tmp_path / "c", text="text", target="y", target_kind="numbers", bad_rows="skip")
+    assert repr(corpus) == "<Corpus of 3 documents, 3 words, numbers 'y'>"
+    assert prepare(tmp_path / "a.csv", tmp_path / "c", text="text", target="y", target_kind="classes").target.kind == "classes"
+
+
+def test_a_table_does_not_take_the_place_of_its_input(table, corpus):
+    model = TopicRegressor(2, n_epochs=1, random_state=0).fit(corpus("stars"))
+    before = table.read_bytes()
+    for files in (table, str(table), [table.parent / "*.csv"]):
+        with pytest.raises(ValueError, match=r"reviews\.csv is among the files that are read"):
+            predict_files(model, files, table, text="review")
+    assert table.read_bytes() == before
+
+
 def test_numbers_may_be_classes(table, tmp_path):
     corpus = prepare(table, tmp_path / "c", text="review", target="stars", target_kind="classes")
     assert set(corpus.target.values) == {"1.0", "1.5", "2.0", "2.5", "3.0", "3.5", "4.0"}

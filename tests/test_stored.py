@@ -150,6 +150,7 @@ def test_labels_are_compared_by_their_names(tmp_path, data):
 
     model = TopicClassifier(3, n_epochs=3, random_state=0).fit(written("ab", "ab"))
     assert model.score(written("ba", "ba", (1, 0))) == model.score(Corpus(tmp_path / "ab"))
+    assert describe(model).split()[2:6] == ["for", "a", "for", "b"]
     only = model.score(written("b", "b", (1,)))
     expected = (model.predict(data.X.astype(np.float32)) == np.stack([np.zeros(N_DOCS), signs[:, 1]], axis=1)).all(axis=1)
     assert only == expected.mean()
@@ -180,6 +181,14 @@ def test_scores_of_another_kind_of_target_are_refused(stored):
         classes.score(stored("labels")[1])
     with pytest.raises(ValueError, match="the classes of the model are"):
         classes.score(stored("ratings")[1])
+
+
+def test_paths_and_texts_are_not_taken_for_counts(tmp_path, data):
+    with pytest.raises(TypeError, match=r"X is a path, .*: open it with mirrorlda\.Corpus"):
+        TopicRegressor().fit(tmp_path / "c", data.y)
+    model = TopicRegressor(3, n_epochs=1, random_state=0).fit(data.X, data.y)
+    with pytest.raises(ValueError, match="X holds text: count its words"):
+        model.predict(["nice hotel"])
 
 
 def test_what_a_corpus_has_no_place_for_is_refused(stored, data):
@@ -232,6 +241,7 @@ def test_a_corpus_with_other_words_is_refused(tmp_path, data):
             writer.add(data.X)
     model = TopicModel(3, n_epochs=1, random_state=0).fit(Corpus(tmp_path / "a"))
     assert model.vocabulary_["a7"] == 7
+    assert describe(model, model.vocabulary_) == describe(model)
     assert set(describe(model, n_words=5).split()[-5:]) <= {f"a{i}" for i in range(N_WORDS)}
     with pytest.raises(ValueError, match="another vocabulary than that of the model"):
         model.transform(Corpus(tmp_path / "b"))

@@ -357,3 +357,8 @@ def test_two_callers_at_once(texts):
 
 def test_limits_are_those_of_the_engine():
     assert np.iinfo(np.int32).max == MOST_WORDS
+
+
+def test_a_table_of_texts_is_refused():
+    with pytest.raises(ValueError, match="got a table of 2 dimensions: choose its column"):
+        Vocabulary(["a"]).count(np.array([["a", "b"]]))

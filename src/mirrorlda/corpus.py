@@ -57,7 +57,7 @@ class Corpus:
     ...     writer.add(data.X, data.y, split=["test" if i % 5 == 0 else "train" for i in range(600)])
     >>> corpus = Corpus(path)
     >>> corpus
-    <Corpus of 600 documents, 60 words, targets 'score'>
+    <Corpus of 600 documents, 60 words, numbers 'score'>
     >>> model = TopicRegressor(random_state=0).fit(corpus.select(split="train"))
     >>> model.predict(corpus.select(split="test")).shape
     (120,)
@@ -145,7 +145,7 @@ class Corpus:
     def __repr__(self) -> str:
         parts = [f"{self.n_docs:,} documents", f"{self.n_words:,} words"]
         if self.target is not None:
-            parts.append("targets " + ", ".join(map(repr, self.target.names)))
+            parts.append(f"{self.target.kind} " + ", ".join(map(repr, self.target.names)))
         return f"<Corpus of {', '.join(parts)}>"
 
     # Parts of a corpus.

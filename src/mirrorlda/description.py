@@ -70,7 +70,8 @@ def read_description(path: Path) -> dict[str, Any]:
     """What corpus.json says, checked so far that all of it can be relied on."""
     file = path / DESCRIPTION
     if not file.is_file():
-        raise CorpusError(f"{path} is not a corpus: it has no file {DESCRIPTION}")
+        found = f"it has no file {DESCRIPTION}" if path.is_dir() else "there is no such directory"
+        raise CorpusError(f"{path} is not a corpus: {found}")
     try:
         content = json.loads(file.read_bytes())
     except (ValueError, RecursionError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -45,6 +46,14 @@ _GUIDE, _GUIDED_START = 0.02, 0.5
 
 def _accepted(X: Any) -> dict[str, Any]:
     """How scikit-learn checks counts: float32 and float64 stay, integers become float32. `as_documents` checks their signs."""
+    if isinstance(X, str | os.PathLike):
+        raise TypeError(
+            f"X is a path, {os.fspath(X)!r}: open it with mirrorlda.Corpus, or make a corpus of the file with prepare"
+        )
+    if isinstance(X, list | tuple) and X and isinstance(X[0], str):
+        raise ValueError(
+            "X holds text: count its words with TextVectorizer, or use predict_text where the model has a vocabulary_"
+        )
     dtypes: Any = getattr(X, "dtypes", getattr(X, "dtype", None))
     integers = all(getattr(dtype, "kind", "f") in "iub" for dtype in np.atleast_1d(dtypes))
     return {"accept_sparse": "csr", "dtype": np.float32 if integers else [np.float64, np.float32]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -75,6 +76,7 @@ def predict_files(
     """
     estimator, steps = _parts(model)
     check_is_fitted(estimator)
+    _check_apart(files, output)
     if isinstance(files, Corpus):
         if columns or text is not None or options:
             raise ValueError("a corpus has counts and ids: text, columns and options are for files")
@@ -122,6 +124,17 @@ def _parts(model: Any) -> tuple[TopicEstimator, _Steps]:
     if not isinstance(model, Pipeline):
         return estimator, _Steps(estimator._counted, lambda X: X)
     return estimator, _Steps(model[0].transform, model[1:-1].transform if len(model) > 2 else lambda X: X)
+
+
+def _check_apart(files: Any, output: Any) -> None:
+    """That no file of the input is the output, whose place it would take."""
+    if not isinstance(output, str | os.PathLike) or not os.path.exists(output):
+        return
+    named = [files] if isinstance(files, str | os.PathLike) else files if isinstance(files, list | tuple) else []
+    for name in named:
+        for found in glob.glob(os.fspath(name), recursive=True) if isinstance(name, str | os.PathLike) else []:
+            if os.path.samefile(found, output):
+                raise ValueError(f"{os.fspath(output)} is among the files that are read: write the table to another place")
 
 
 def _reading(files: Any, text: str | None, columns: Any, options: dict[str, Any], estimator: TopicEstimator) -> Reading:

@@ -77,7 +77,7 @@ def prepare(
     >>> _ = (folder / "reviews.csv").write_text("review,stars\nClean room.,5\nNoisy room!,2\n")
     >>> corpus = prepare(folder / "reviews.csv", folder / "reviews.corpus", text="review", target="stars")
     >>> corpus, corpus.vocabulary.words
-    (<Corpus of 2 documents, 3 words, targets 'stars'>, ['room', 'clean', 'noisy'])
+    (<Corpus of 2 documents, 3 words, numbers 'stars'>, ['room', 'clean', 'noisy'])
     """
     targets = [target] if isinstance(target, str) else list(target or ())
     _check(targets, target_kind, [name for name in (id, split) if name is not None])
@@ -99,7 +99,7 @@ def prepare(
         # Words of the split "train", and of all other documents.
         words = [WordCounts(definition or TextDefinition(), n_threads=n_threads) for _ in range(2)] if wants_words else []
         batches = counted(reading, "looking for words", verbose)
-        found = _look(batches, words, targets, split, reading.format in ("csv", "tsv"))
+        found = _look(batches, words, [] if target_kind else targets, split, reading.format in ("csv", "tsv"))
         target_kind = target_kind or found
         if wants_words:
             vocabulary = words[0 if words[0].n_docs else 1].vocabulary(max_words, min_docs, max_docs_fraction)
@@ -130,20 +130,30 @@ def _check(targets: list[str], kind: str | None, others: list[str]) -> None:
 
 def _look(batches: Iterable[Rows], words: list[WordCounts], targets: list[str], split: str | None, is_text: bool) -> str:
     """The first pass: count words, and see what kind of target there is."""
-    are_numbers, are_lists, found = True, True, False
+    n_numbers, n_lists, n_values, other = 0, 0, 0, ""
     for rows in batches:
         if words and rows.texts is not None:
             is_training = [False] * len(rows) if split is None else [name == _TRAINING for name in rows.columns[split]]
             for counts, which in zip(words, (True, False), strict=True):
                 counts.add([text for text, training in zip(rows.texts, is_training, strict=True) if training is which])
         for name in targets[:1]:
-            values = [value for value in rows.columns[name] if value is not None]
-            found = found or bool(values)
-            are_lists = are_lists and all(isinstance(value, list) for value in values)
-            are_numbers = are_numbers and all(_is_number(value, is_text) for value in values)
-    if targets and not found:
+            for line, value in zip(rows.lines, rows.columns[name], strict=True):
+                if value is None:
+                    continue
+                n_values += 1
+                n_lists += isinstance(value, list)
+                is_number = _is_number(value, is_text)
+                n_numbers += is_number
+                if not is_number and not other:
+                    other = f"{value!r} in {rows.file}:{line}"
+    if targets and not n_values:
         raise ValueError(f"the column {targets[0]!r} has no values: no document has a target")
-    return "labels" if are_lists else "numbers" if are_numbers else "classes"
+    if n_values / 2 < n_numbers < n_values:
+        raise ValueError(
+            f"the column {targets[0]!r} has {n_numbers} numbers and {n_values - n_numbers} other values, the first {other}: "
+            "say target_kind='numbers' (with bad_rows='skip' to leave the others out) or target_kind='classes'"
+        )
+    return "labels" if n_lists == n_values else "numbers" if n_numbers == n_values else "classes"
 
 
 def _is_number(value: Any, is_text: bool) -> bool:

@@ -66,7 +66,7 @@ class FileFormatError(ValueError):
     ...     read(path, "model")
     ... except FileFormatError as error:
     ...     print(str(error).replace(str(path), path.name))
-    model.mirrorlda: found a header of 8029109312199880558 bytes in a file of 11: cut short, or not written by mirrorlda
+    model.mirrorlda: found a file of 11 bytes that is not one of mirrorlda's, or was cut short
     """
 
 
@@ -218,7 +218,7 @@ def _read(file: BinaryIO, size: int, kind: str) -> tuple[dict[str, np.ndarray], 
     length = int.from_bytes(file.read(8), "little")
     largest = min(_LARGEST_HEADER, size - 8)
     if not 2 <= length <= largest:
-        raise ValueError(f"found a header of {length} bytes in a file of {size}: cut short, or not written by mirrorlda")
+        raise ValueError(f"found a file of {size} bytes that is not one of mirrorlda's, or was cut short")
     text = file.read(length)
     header = _parsed(text, "the header")
     checksum = _check_metadata(header.pop("__metadata__", None), kind)

@@ -288,6 +288,8 @@ def _batches(texts: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
     """Parts of the texts, each with its place."""
     if isinstance(texts, str):
         raise ValueError("texts must be an iterable of strings, got one string")
+    if getattr(texts, "ndim", 1) != 1:
+        raise ValueError(f"texts must be strings in one row, got a table of {texts.ndim} dimensions: choose its column")  # type: ignore[attr-defined]
     remaining, begin = iter(texts), 0
     while batch := list(islice(remaining, _BATCH)):
         yield begin, batch

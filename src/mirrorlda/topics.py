@@ -23,7 +23,7 @@ def relevant_words(
         Topics as rows, as in `components_`.
     shares : array of shape (n_topics,)
         How much of the corpus each topic has, as in `topic_shares_`.
-    names : sequence of n_words strings, optional
+    names : sequence of n_words strings or Vocabulary, optional
         What the words are called; by default their numbers.
     n_words : int
         Words of each topic, fewer where there are fewer.
@@ -49,6 +49,7 @@ def relevant_words(
         raise ValueError(f"shares must have shape ({n_topics},), one for each topic of components, got {shares.shape}")
     if not ((shares >= 0).all() and 0 < shares.sum() < np.inf):
         raise ValueError("shares must be non-negative and finite, and not all zero")
+    names = getattr(names, "words", names)
     if names is not None and len(names) != size:
         raise ValueError(f"names has {len(names)} entries, but components has {size} words")
     if n_words < 1:
@@ -101,7 +102,8 @@ def describe(model: Any, names: Any = None, *, n_words: int = 8, relevance: floa
     n_topics = len(words)
     # Labels stand side by side, as outputs do; classes against each other.
     classes = None if getattr(model, "_is_multilabel", False) else getattr(model, "classes_", None)
-    order, weights = _weights(getattr(model, "coef_", None), classes, shares)
+    outputs = getattr(model, "classes_", getattr(model, "target_names_", None)) if classes is None else None
+    order, weights = _weights(getattr(model, "coef_", None), classes, shares, outputs)
 
     columns = [("topic", [str(topic) for topic in range(n_topics)])]
     columns.append(("share", [f"{share:.1%}" for share in shares]))
@@ -114,13 +116,17 @@ def describe(model: Any, names: Any = None, *, n_words: int = 8, relevance: floa
     )
 
 
-def _weights(coef: Any, classes: Any, shares: np.ndarray) -> tuple[np.ndarray, list[tuple[str, list[str]]]]:
+def _weights(coef: Any, classes: Any, shares: np.ndarray, outputs: Any = None) -> tuple[np.ndarray, list[tuple[str, list[str]]]]:
     """The order of the topics, and titled columns with their weights."""
     if coef is None:
         return np.argsort(-shares, kind="stable"), []
     coef = np.asarray(coef, np.float64)
     if classes is None:
-        titles = ["weight"] if len(coef) == 1 else [f"output {number}" for number in range(len(coef))]
+        titles = [f"output {number}" for number in range(len(coef))]
+        if len(coef) == 1:
+            titles = ["weight"]
+        elif outputs is not None and len(outputs) == len(coef) and np.asarray(outputs).dtype.kind in "US":
+            titles = [f"for {name}" for name in outputs]
         return np.argsort(-coef[0], kind="stable"), [
             (title, _signed(weights)) for title, weights in zip(titles, coef, strict=True)
         ]

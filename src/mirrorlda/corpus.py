@@ -218,9 +218,7 @@ class Corpus:
         runs = _runs(places // SHARD_DOCS)
         for first, last in runs:
             shard = int(places[first]) // SHARD_DOCS
-            here = places[first:last] - shard * SHARD_DOCS
-            sizes[order[first:last]] = self._shard(shard).column("sizes")[here]
-            self._shard(shard).will_read(here)
+            sizes[order[first:last]] = self._shard(shard).column("sizes")[places[first:last] - shard * SHARD_DOCS]
         indptr = np.concatenate([[0], np.cumsum(sizes)])
         indices, counts = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], dtype)
         for first, last in runs:
@@ -228,6 +226,13 @@ class Corpus:
             here = places[first:last] - shard * SHARD_DOCS
             self._shard(shard).read(here, indptr[order[first:last]], indices, counts, logarithmic=logarithmic)
         return Documents(indptr, indices, counts, self.n_words)
+
+    def will_take(self, numbers: np.ndarray) -> None:
+        """Ask the system to have the documents with these numbers in memory soon; returns at once."""
+        places = self._places(np.sort(_numbers(numbers)))
+        for first, last in _runs(places // SHARD_DOCS):
+            shard = int(places[first]) // SHARD_DOCS
+            self._shard(shard).will_read(places[first:last] - shard * SHARD_DOCS)
 
     def targets(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Targets of the documents with these numbers, and which have one; the others hold a placeholder.

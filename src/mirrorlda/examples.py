@@ -142,12 +142,23 @@ class StoredExamples:
 
     def batches(self, size: int, seed: int, first: int = 0) -> Iterator[tuple[Examples, np.ndarray]]:
         order = windows(self.n_docs, self.corpus.n_entries, size, seed, first)
-        for window in ahead(self.take(numbers) for numbers in order):
+        for window in ahead(self._taken(order)):
             for begin in range(0, window.n_docs, size):
                 yield window, np.arange(begin, min(begin + size, window.n_docs))
 
+    def _taken(self, order: Iterable[np.ndarray]) -> Iterator[Examples]:
+        """Examples in this order; what comes next is on its way from the disk while the one before is read."""
+        waiting: np.ndarray | None = None
+        for numbers in order:
+            self.corpus.will_take(numbers)
+            if waiting is not None:
+                yield self.take(waiting)
+            waiting = numbers
+        if waiting is not None:
+            yield self.take(waiting)
+
     def parts(self, size: int = PART_DOCS) -> Iterator[tuple[Examples, np.ndarray]]:
-        for part in ahead(self.take(numbers) for numbers in chunks(self.n_docs, size)):
+        for part in ahead(self._taken(chunks(self.n_docs, size))):
             yield part, np.arange(part.n_docs)
 
     def hold_out(self, fraction: float, seed: int) -> tuple[StoredExamples, Examples]:

@@ -698,7 +698,7 @@ def test_ctrl_c_keeps_what_was_learned(warning):
     )
     expected = "Ctrl-C: False" if warning == "error" else "True True"
     assert done.stdout == f"{expected}\nTrue\n(5, 200)\n", done.stderr
-    assert ("UserWarning: Ctrl-C: training ended after" in done.stderr) == (warning == "default")
+    assert ("InterruptedWarning: Ctrl-C: training ended after" in done.stderr) == (warning == "default")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
@@ -748,7 +748,8 @@ def test_messages_go_through_the_logger(estimator, X, y, caplog, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_bar_for_those_who_want_it(estimator, X, y, capsys):
+def test_a_bar_for_those_who_want_it(estimator, X, y, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     small(estimator, verbose=1, n_epochs=3).fit(X, y)
     out, err = capsys.readouterr()
     assert out == ""
@@ -757,7 +758,16 @@ def test_a_bar_for_those_who_want_it(estimator, X, y, capsys):
     assert "score" in err
 
 
-def test_a_bar_ends_where_early_stopping_does(X, targets, capsys):
+def test_a_line_an_epoch_where_nobody_can_watch_a_bar(estimator, X, y, capsys):
+    small(estimator, verbose=1, n_epochs=3).fit(X, y)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert [line.split(":")[0] for line in err.splitlines()] == ["epoch 1/3", "epoch 2/3", "epoch 3/3"]
+    assert "docs/s" in err
+
+
+def test_a_bar_ends_where_early_stopping_does(X, targets, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     model = small(TopicRegressor, verbose=1, n_epochs=200, early_stopping=True, n_iter_no_change=1, learning_rate=0.5)
     model.fit(X, targets[TopicRegressor])
     assert len(model.history_["loss"]) < 200
@@ -991,6 +1001,9 @@ def test_automatic_numbers_of_topics(X, planted):
     assert len(TopicRegressor(n_epochs=1).fit(X, planted.y).components_) == 20
     assert len(TopicClassifier(n_epochs=1).fit(X, planted.y > 0).components_) == 20
     assert len(TopicClassifier(n_epochs=1).fit(X, np.arange(N_DOCS) % 30).components_) == 30
+    labels = np.arange(N_DOCS)[:, None] % np.arange(2, 27) == 0
+    assert len(TopicClassifier(n_epochs=1).fit(X, labels.astype(int)).components_) == 25
+    assert len(TopicRegressor(n_epochs=1, response="ordinal").fit(X, np.arange(N_DOCS) % 30).components_) == 20
 
 
 @pytest.mark.parametrize(

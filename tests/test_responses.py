@@ -357,7 +357,7 @@ def fit_and_evaluate(response, X, y, n_epochs):
     documents = as_documents(X.astype(np.float64))
     examples = Examples(documents, y, weights)
     trained, held_out = examples.take(np.arange(N_TRAINED)), examples.take(np.arange(N_TRAINED, N_DOCS))
-    phi, U = start(trained.documents, trained.y, trained.weights, response, 4, rng)
+    phi, U, _ = start(trained.documents, trained.y, trained.weights, response, 4, rng)
     schedule = Schedule(
         n_epochs=n_epochs,
         batch_sizes=(128, 128),

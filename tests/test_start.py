@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from mirrorlda.datasets import make_topics
 from mirrorlda.documents import as_documents
 from mirrorlda.responses import Ordinal, Poisson, Sigmoid, Softmax, SquaredError, Words
-from mirrorlda.start import directions, leanings, start, word_frequencies
+from mirrorlda.start import directions, distances, leanings, start, trust, word_frequencies
 
 N_DOCS, N_WORDS = 40, 12
 RESPONSES = {
@@ -53,7 +53,7 @@ def test_leanings_equal_a_plain_loop(problem):
     """Mean of minus the loss's gradient at the constant start over a word's documents, in units of its deviation."""
     documents, y, weights, response = problem
     X, frequencies = dense(documents), word_frequencies(documents, weights)
-    result = leanings(documents, y, weights, response, frequencies)
+    result = leanings(distances(documents, y, weights, response), frequencies)
     constant = response.start(y, weights)
     pull = np.array([-response.loss(constant[None], y[d : d + 1])[1][0] for d in range(N_DOCS)])
     for output in range(len(constant)):
@@ -73,7 +73,7 @@ def test_a_word_of_high_targets_leans_up_and_one_of_low_targets_down():
     X = np.ones((30, 4))
     X[:, 1], X[:, 2], X[:, 3] = y[:, 0] > 0.3, y[:, 0] < -0.3, 0
     documents, weights = as_documents(X), np.ones(30)
-    lean = leanings(documents, y, weights, SquaredError(), word_frequencies(documents, weights))[:, 0]
+    lean = leanings(distances(documents, y, weights, SquaredError()), word_frequencies(documents, weights))[:, 0]
     assert lean[1] > 0.5
     assert lean[2] < -0.5
     assert_allclose(lean[[0, 3]], 0, atol=1e-12)
@@ -86,7 +86,64 @@ def test_leanings_are_bounded():
     y = np.zeros((1000, 1))
     y[3] = 100
     documents, weights = as_documents(X), np.ones(1000)
-    assert leanings(documents, y, weights, SquaredError(), word_frequencies(documents, weights))[1, 0] == 3
+    assert leanings(distances(documents, y, weights, SquaredError()), word_frequencies(documents, weights))[1, 0] == 3
+
+
+# Trust
+
+
+def planted_words(n_docs, n_words, said, rng):
+    """Words that are each in 3 to 300 documents, and a target of which words say more or less."""
+    X = np.zeros((n_docs, n_words))
+    leaning = said * rng.standard_normal(n_words)
+    for word in range(n_words):
+        X[rng.choice(n_docs, rng.integers(3, 300), replace=False), word] = 1
+    y = X @ leaning + 0.3 * rng.standard_normal(n_docs)
+    return as_documents(X), y[:, None], np.ones(n_docs)
+
+
+def trusted(documents, y, weights, n_docs=None, response=None):
+    response = response or SquaredError()
+    distance = distances(documents, y, weights, response)
+    return trust(documents, distance, weights, n_docs or documents.n_docs, two_sided=response.two_sided)
+
+
+def test_rare_words_are_trusted_less_where_words_say_little():
+    documents, _, weights = planted_words(2000, 200, 1.0, np.random.default_rng(0))
+    noise = np.random.default_rng(1).standard_normal((2000, 1))
+    n = np.bincount(documents.indices)
+    result = trusted(documents, noise, weights)
+    assert_allclose(result / result[0], n / (n + 100) * (n[0] + 100) / n[0])
+    assert_allclose((n * result).sum() / n.sum(), 1)
+
+
+def test_rare_words_are_trusted_where_they_say_much():
+    rng = np.random.default_rng(0)
+    X = np.zeros((2000, 100))
+    labels = np.arange(2000) % 20
+    for word in range(100):
+        X[rng.choice(np.flatnonzero(labels == word % 20), rng.integers(5, 80), replace=False), word] = 1
+    assert_allclose(trusted(as_documents(X), labels, np.ones(2000), response=Softmax()), 1, atol=0.05)
+
+
+def test_a_sample_of_the_documents_shows_a_part_of_the_words_occurrences():
+    documents, y, weights = planted_words(2000, 200, 0.01, np.random.default_rng(0))
+    assert np.ptp(trusted(documents, y, weights, n_docs=20_000)) < np.ptp(trusted(documents, y, weights))
+
+
+def test_weights_count_as_repeated_documents():
+    documents, y, _ = planted_words(500, 50, 0.1, np.random.default_rng(0))
+    twice = np.repeat(np.arange(500), 2)
+    repeated = trusted(documents.take(twice), y[twice], np.ones(1000))
+    assert_allclose(trusted(documents, y, np.full(500, 2.0)), repeated)
+
+
+def test_words_that_never_occur_and_no_words_at_all():
+    X = np.zeros((6, 3))
+    X[:, 1] = 1
+    y = np.arange(6.0)[:, None]
+    assert trusted(as_documents(X), y, np.ones(6))[0] == 0
+    assert_array_equal(trusted(as_documents(np.zeros((6, 3))), y, np.ones(6)), 1)
 
 
 # Directions
@@ -101,8 +158,13 @@ def test_topics_stand_for_outputs_in_turn():
     towards = directions(*leaning(3), 7, False)
     assert_array_equal(np.argmax(towards, axis=0), [0, 1, 2, 0, 1, 2, 0])
     assert (np.count_nonzero(towards, axis=0) == 1).all()
-    strengths = [NormalDist().inv_cdf(0.5 + (j + 0.5) / 6) for j in range(3)]
-    assert_allclose(towards.sum(axis=0), np.repeat(strengths, 3)[:7])
+
+    def strengths(n):
+        return [NormalDist().inv_cdf(0.5 + (j + 0.5) / (2 * n)) for j in range(n)]
+
+    assert_allclose(towards[0, [0, 3, 6]], strengths(3))
+    assert_allclose(towards[1, [1, 4]], strengths(2))
+    assert_allclose(towards[2, [2, 5]], strengths(2))
 
 
 def test_topics_on_both_sides():
@@ -136,22 +198,22 @@ def test_fewer_topics_than_outputs_stand_for_the_axes_along_which_words_lean():
 @pytest.mark.parametrize("n_topics", [1, 2, 3, 20])
 def test_topics_are_distributions_that_differ(problem, n_topics):
     documents, y, weights, response = problem
-    phi, U = start(documents, y, weights, response, n_topics, np.random.default_rng(0))
+    phi, U, _ = start(documents, y, weights, response, n_topics, np.random.default_rng(0))
     assert phi.shape == (N_WORDS, n_topics)
     assert U.shape == (response.n_outputs(y), n_topics)
     assert np.isfinite(U).all()
     assert phi.min() > 0
     assert_allclose(phi.sum(axis=0), 1, rtol=1e-12)
-    distances = np.abs(phi[:, :, None] - phi[:, None]).max(axis=0) + np.eye(n_topics)
-    assert distances.min() > 1e-3
+    apart = np.abs(phi[:, :, None] - phi[:, None]).max(axis=0) + np.eye(n_topics)
+    assert apart.min() > 1e-3
 
 
 def test_topics_tilt_towards_what_their_coefficients_say():
     """The topic that speaks most for a class has more of the class's words than any other has."""
     data = make_topics(400, 60, 3, n_classes=3, gamma=20, random_state=0)
     documents, weights = as_documents(data.X), np.ones(400)
-    phi, U = start(documents, data.y, weights, Softmax(), 6, np.random.default_rng(0))
-    lean = leanings(documents, data.y, weights, Softmax(), word_frequencies(documents, weights))
+    phi, U, _ = start(documents, data.y, weights, Softmax(), 6, np.random.default_rng(0))
+    lean = leanings(distances(documents, data.y, weights, Softmax()), word_frequencies(documents, weights))
     for label in range(3):
         topic = np.argmax(U[label])
         assert np.argmax(lean[:, label] @ phi) == topic
@@ -159,7 +221,7 @@ def test_topics_tilt_towards_what_their_coefficients_say():
 
 def test_the_start_is_the_seeds(problem):
     documents, y, weights, response = problem
-    (phi, U), (phi_again, U_again), (other, _) = (
+    (phi, U, _), (phi_again, U_again, _), (other, _, _) = (
         start(documents, y, weights, response, 4, np.random.default_rng(seed)) for seed in (0, 0, 1)
     )
     assert_array_equal(phi, phi_again)
@@ -184,8 +246,9 @@ def test_targets_that_say_nothing(response, y, words):
     X = np.random.default_rng(0).poisson(0.5, (N_DOCS, N_WORDS)) * float(words != "none")
     n_docs = 1 if words == "one document" else N_DOCS
     documents, weights = as_documents(X[:n_docs]), np.ones(n_docs)
-    phi, U = start(documents, y[:n_docs], weights, response, 5, np.random.default_rng(0))
-    lean = leanings(documents, y[:n_docs], weights, response, word_frequencies(documents, weights))
+    phi, U, word_weights = start(documents, y[:n_docs], weights, response, 5, np.random.default_rng(0))
+    assert np.isfinite(word_weights).all()
+    lean = leanings(distances(documents, y[:n_docs], weights, response), word_frequencies(documents, weights))
     assert_array_equal(lean, 0)
     assert np.isfinite(U).all()
     assert phi.min() > 0

@@ -4,6 +4,7 @@ import threading
 import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
@@ -40,7 +41,7 @@ def small_windows(monkeypatch):
     for name in ("regressor", "classifier"):
         monkeypatch.setattr(f"mirrorlda.{name}.PART_DOCS", 100)
     monkeypatch.setattr("mirrorlda.training._SCORED_DOCS", 200)
-    monkeypatch.setattr("mirrorlda.fitting._READ_DOCS", 90)
+    monkeypatch.setattr("mirrorlda.fitting.READ_DOCS", 90)
     monkeypatch.setattr("mirrorlda.fitting._SUMMARY_DOCS", 300)
 
 
@@ -150,7 +151,7 @@ def test_labels_are_compared_by_their_names(tmp_path, data):
 
     model = TopicClassifier(3, n_epochs=3, random_state=0).fit(written("ab", "ab"))
     assert model.score(written("ba", "ba", (1, 0))) == model.score(Corpus(tmp_path / "ab"))
-    assert describe(model).split()[2:6] == ["for", "a", "for", "b"]
+    assert {line.split()[2] for line in describe(model).splitlines()[1:]} <= {"a", "b"}
     only = model.score(written("b", "b", (1,)))
     expected = (model.predict(data.X.astype(np.float32)) == np.stack([np.zeros(N_DOCS), signs[:, 1]], axis=1)).all(axis=1)
     assert only == expected.mean()
@@ -187,8 +188,14 @@ def test_paths_and_texts_are_not_taken_for_counts(tmp_path, data):
     with pytest.raises(TypeError, match=r"X is a path, .*: open it with mirrorlda\.Corpus"):
         TopicRegressor().fit(tmp_path / "c", data.y)
     model = TopicRegressor(3, n_epochs=1, random_state=0).fit(data.X, data.y)
-    with pytest.raises(ValueError, match="X holds text: count its words"):
-        model.predict(["nice hotel"])
+    texts = ["nice hotel", "dirty room"]
+    kinds = [texts, np.array(texts), np.array([None, *texts], object), pd.Series(texts), pd.Series(texts, dtype="string")]
+    for given in [*kinds, pd.Series(texts, dtype="category")]:
+        with pytest.raises(ValueError, match="X holds text: count its words"):
+            model.predict(given)
+    for given in (np.ones(3), pd.Series([1.0, 2.0]), sp.coo_array(np.ones(3))):
+        with pytest.raises((ValueError, TypeError), match=r"Expected (2D|a 2-dimensional)|[Dd]imension|1-?[dD]"):
+            model.predict(given)
 
 
 def test_what_a_corpus_has_no_place_for_is_refused(stored, data):
@@ -340,7 +347,7 @@ def peak(function, *arguments):
 @pytest.mark.parametrize("estimator", [TopicRegressor, TopicModel])
 def test_memory_of_a_fit_does_not_grow_with_the_documents(tmp_path, monkeypatch, estimator):
     monkeypatch.setattr("mirrorlda.fitting._START_DOCS", 512)
-    monkeypatch.setattr("mirrorlda.examples._MOST_HELD_OUT", 100)
+    monkeypatch.setattr("mirrorlda.examples.MOST_HELD_OUT", 100)
     for name, n_docs in (("few", 4_000), ("many", 16_000)):
         data = make_topics(n_docs, N_WORDS, 3, n_outputs=1, random_state=0)
         with CorpusWriter(tmp_path / name, N_WORDS, target=Target("numbers", ("y",))) as writer:

@@ -45,7 +45,7 @@ def examples(planted):
 
 def begin(examples, rng, response):
     """Three topics, and five layers for them."""
-    phi, U = start(examples.documents, examples.y, examples.weights, response, 3, rng)
+    phi, U, _ = start(examples.documents, examples.y, examples.weights, response, 3, rng)
     return learning.begin(phi, U), check_layers(1.001, 5, "l1", phi, 0)
 
 
@@ -185,7 +185,7 @@ def test_the_first_loss_is_that_of_the_start(examples):
 def test_early_stopping_returns_the_best_parameters(examples):
     """Coefficients that overshoot make validation scores bad and erratic."""
     training, validation = examples.hold_out(0.3, 0)
-    plan = schedule(n_epochs=30, decay="constant", learning_rate=0.5, coef_learning_rate=5.0, average_from=1)
+    plan = schedule(n_epochs=30, decay="constant", learning_rate=0.5, coef_learning_rate=8.0, average_from=1)
     parameters, history = run(training, plan, validation=validation, patience=3)
     scores = history["validation_score"]
     best = int(np.argmax(scores))
@@ -198,9 +198,9 @@ def test_early_stopping_returns_the_best_parameters(examples):
 def test_validation_does_not_change_training(examples):
     parameters, history = run(examples, schedule())
     other, other_history = run(examples, schedule(), validation=examples)
-    assert_allclose(other.phi, parameters.phi, rtol=1e-9)
-    assert_allclose(other.U, parameters.U, rtol=1e-9)
-    assert_allclose(other_history["loss"], history["loss"], rtol=1e-9)
+    assert_array_equal(other.phi, parameters.phi)
+    assert_array_equal(other.U, parameters.U)
+    assert_array_equal(other_history["loss"], history["loss"])
 
 
 def test_patience_that_does_not_run_out_trains_to_the_end(examples):
@@ -255,7 +255,7 @@ def test_a_loss_that_is_not_finite_stops_training(examples):
 def with_words(examples, **changes):
     """A run with dropout and learned word weights; returns the parameters and the history."""
     rng, response = np.random.default_rng(0), SquaredError()
-    phi, U = start(examples.documents, examples.y, examples.weights, response, 3, rng)
+    phi, U, _ = start(examples.documents, examples.y, examples.weights, response, 3, rng)
     state, layers = learning.begin(phi, U, np.ones(60)), check_layers(1.001, 5, "l1", phi, 0)
     plan = schedule(**({"word_dropout": 0.25, "word_learning_rate": 0.1} | changes))
     progress = Run(state, layers, rng)

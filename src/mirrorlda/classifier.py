@@ -135,13 +135,16 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, checkpoint: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, checkpoint: Any = None, validation: Any = None) -> Self:
         """Learn topics and coefficients from counts X (n_docs, n_words) and labels y.
 
         X may be a `Corpus`, which holds its targets. y is (n_docs,) of any type, or (n_docs, n_labels) of 0 and 1 for several
         labels a document. Documents whose y is None or NaN, or -1 among at least two other whole numbers, are learned from as
         well: they take the model's own prediction. `checkpoint` is a `Checkpoint` or a path for one. Ctrl-C ends training after
         the batch, with a warning and a model that is what was learned so far.
+
+        `validation`, a `Corpus` or a pair of counts and targets, is judged after every epoch (at most 65,536 documents) and not
+        learned from: `history_` has its loss and score. Documents with a target that no training document has are left out.
         """
         with unchanged_on_failure(self):
             if isinstance(X, Corpus):
@@ -154,7 +157,7 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
                 )
             self._set_classes(classes)
             source = self._stored(X) if isinstance(X, Corpus) else self._numbered(examples, labelled, self.class_weight)
-            self._fit_labelled(source, self._response(), checkpoint)
+            self._fit_labelled(source, self._response(), checkpoint, validation)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -235,11 +238,17 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
             fitted = "several labels" if self._is_multilabel else "one class"
             raise ValueError(f"the model was fitted with {fitted} a document, but {corpus!r} holds {corpus.target.kind}")
         if not self._is_multilabel:
-            if (y.dtype.kind in "US") != (self.classes_.dtype.kind in "USO"):
+            if (y.dtype.kind in "US") == (self.classes_.dtype.kind in "USO"):
+                return y
+            # CSV has "1" and "True" where JSON lines and Parquet have 1 and true.
+            places = {_written(label): place for place, label in enumerate(self.classes_.tolist())}
+            numbers, which = np.unique(y, return_inverse=True)
+            if unknown := [value for value in numbers.tolist() if _written(value) not in places]:
                 raise ValueError(
-                    f"the classes of the model are {self.classes_[:5].tolist()}, those of the corpus {y[:5].tolist()}"
+                    f"the classes of the model are {self.classes_[:20].tolist()}, those of the corpus {numbers[:20].tolist()}: "
+                    f"{unknown[0]!r} is not one of the model's"
                 )
-            return y
+            return self.classes_[[places[_written(value)] for value in numbers.tolist()]][which]
         places = {label: place for place, label in enumerate(self.classes_.tolist())}
         if unknown := [label for label in corpus.labels if label not in places]:
             raise ValueError(f"the corpus has the label {unknown[0]!r}, which is not one of {self.classes_.tolist()[:20]}")
@@ -300,7 +309,8 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
             classes = np.unique(part) if number == 0 else np.unique(np.concatenate([classes, np.unique(part)]))
             if len(classes) > _MOST_CLASSES:
                 raise ValueError(f"the target {corpus.target.names[0]!r} has more than {_MOST_CLASSES} values: is it a class?")
-        check_classification_targets(classes)
+        # Each of them more than once: of values that are all different, scikit-learn warns.
+        check_classification_targets(np.repeat(classes, 3))
         return classes
 
     def _stored(self, corpus: Corpus) -> StoredExamples:
@@ -360,6 +370,13 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
             raise ValueError(f"y[{unknown[0]}] is {label!r}, which is not one of the classes {self.classes_.tolist()}")
         return Examples(examples.documents, numbers, weights, known)
 
+    def _possible(self, y: np.ndarray) -> np.ndarray:
+        return np.ones(len(y), bool) if self._is_multilabel else np.isin(y, self.classes_)
+
+    def _as_examples(self, documents: Documents, y: np.ndarray) -> Examples:
+        y = Sigmoid().checked(y).astype(np.int8) if self._is_multilabel else column_or_1d(y)
+        return self._numbered(Examples(documents, y, np.ones(len(y))), np.ones(len(y), bool), None)
+
     def _guided_topic(self, key: Any, U: np.ndarray) -> int:
         """Of a class, the topic that speaks for it most at the start."""
         found = np.flatnonzero(self.classes_ == key)
@@ -385,6 +402,17 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
 def _stored_targets(known: Corpus) -> Iterator[np.ndarray]:
     """All targets of documents that have one, some at a time."""
     return (known.targets(numbers)[0] for numbers in chunks(known.n_docs, PART_DOCS))
+
+
+def _written(value: Any) -> str:
+    """A class as a text file has it."""
+    return (
+        f"{value:g}"
+        if isinstance(value, float)
+        else str(value).lower()
+        if isinstance(value, bool)
+        else str(value).strip().lower()
+    )
 
 
 def _array(y: Any) -> np.ndarray:

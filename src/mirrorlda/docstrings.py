@@ -39,8 +39,8 @@ COMMON_PARAMETERS = """beta : float, default=1.0001
         Above 0, a progress bar."""
 
 SUPERVISED_PARAMETERS = """n_topics : int or "auto", default="auto"
-        Number of topics; more of them than the data support stay almost empty. "auto" is 20, or one for each class where
-        there are more.
+        Number of topics; more of them than the data support stay almost empty. "auto" is 20, or one for each class,
+        label or target where there are more.
     alpha : float, array of shape (n_topics,) or "auto", default=1.05
         Dirichlet parameter of the topic proportions; below 1 they become sparse. "auto" estimates one for each topic, with a
         mean of 1.05.

@@ -12,7 +12,7 @@ from mirrorlda.classifier import TopicClassifier
 from mirrorlda.corpus import Corpus
 from mirrorlda.docstrings import COMMON_PARAMETERS, documented
 from mirrorlda.documents import Documents
-from mirrorlda.examples import Examples, StoredExamples
+from mirrorlda.examples import MOST_HELD_OUT, Examples, StoredExamples, sample
 from mirrorlda.fitting import TopicEstimator, unchanged_on_failure
 from mirrorlda.learning import Parameters
 from mirrorlda.regressor import TopicRegressor
@@ -106,11 +106,12 @@ class TopicModel(TopicEstimator):
 
     _auto_batch = (32, 256)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, checkpoint: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, checkpoint: Any = None, validation: Any = None) -> Self:
         """Learn topics from counts X of shape (n_docs, n_words), or from a `Corpus`; y is ignored.
 
         `checkpoint` is a `Checkpoint` or a path for one. Ctrl-C ends training after the batch, with a warning and a model that is
-        what was learned so far.
+        what was learned so far. `validation`, a `Corpus` or a pair of counts and targets, is judged after
+        every epoch (at most 65,536 documents) and not learned from: `history_` has its loss and score.
         """
         with unchanged_on_failure(self):
             if isinstance(X, Corpus):
@@ -119,8 +120,9 @@ class TopicModel(TopicEstimator):
             else:
                 documents, _, weights, _ = self._inputs(X, None, sample_weight, reset=True)
                 source = Examples(documents, documents.totals(), weights)
-            keeper = self._keeper(checkpoint, source)
-            self._fit(source, Words(), self._generator(), keeper)
+            judged = self._judged(validation)
+            keeper = self._keeper(checkpoint, source, judged)
+            self._fit(source, Words(), self._generator(), keeper, judged=judged)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -156,6 +158,13 @@ class TopicModel(TopicEstimator):
 
     def _stored(self, corpus: Corpus) -> StoredExamples:
         return StoredExamples(corpus, self._encoded, float(corpus.n_docs), self._is_logarithmic())
+
+    def _judged_corpus(self, corpus: Corpus) -> Examples:
+        return sample(self._stored(corpus), MOST_HELD_OUT)
+
+    def _judged_pair(self, X: Any, y: Any) -> Examples:
+        documents = self._documents(X)
+        return sample(Examples(documents, documents.totals(), np.ones(documents.n_docs)), MOST_HELD_OUT)
 
     def _encoded(self, documents: Documents, y: np.ndarray | None, labelled: np.ndarray | None) -> Examples:
         return Examples(documents, documents.totals(), np.ones(documents.n_docs))

@@ -18,8 +18,10 @@ from mirrorlda.shuffle import windows
 
 # Documents that are looked at together where all of them are looked at.
 PART_DOCS = 65_536
+# Documents that are read at a time where something is computed for all of them.
+READ_DOCS = 16_384
 # At most so many are held out, and judged after every epoch.
-_MOST_HELD_OUT = 65_536
+MOST_HELD_OUT = 65_536
 
 T = TypeVar("T")
 
@@ -202,7 +204,7 @@ def ahead(items: Iterable[T]) -> Iterator[T]:
 
 
 def _held_out(n_docs: int, fraction: float, seed: int) -> np.ndarray:
-    n_held_out = min(_MOST_HELD_OUT, max(1, round(fraction * n_docs)))
+    n_held_out = min(MOST_HELD_OUT, max(1, round(fraction * n_docs)))
     if n_held_out >= n_docs:
         raise ValueError(f"{n_docs} documents are too few to hold out {n_held_out} of them")
     return np.sort(np.random.default_rng(seed).choice(n_docs, n_held_out, replace=False, shuffle=False))

@@ -21,12 +21,13 @@ from mirrorlda import learning
 from mirrorlda.checkpoints import Fitted, Keeper
 from mirrorlda.corpus import Corpus
 from mirrorlda.documents import Documents, as_documents
-from mirrorlda.examples import Examples, Source, ahead, chunks, sample
+from mirrorlda.examples import READ_DOCS, Examples, Source, ahead, chunks, sample
 from mirrorlda.inference import Layers, check_layers, check_phi, check_whole, forward, new_engine
-from mirrorlda.interrupt import interruptible
+from mirrorlda.interrupt import InterruptedWarning, interruptible
+from mirrorlda.notebook import model_page
 from mirrorlda.prior import TopicUsage
 from mirrorlda.progress import reporter
-from mirrorlda.responses import Response
+from mirrorlda.responses import Ordinal, Response
 from mirrorlda.seeds import guide_of, topic_number
 from mirrorlda.start import start
 from mirrorlda.text import Vocabulary
@@ -35,8 +36,8 @@ from mirrorlda.training import Run, Schedule, score, step, train
 _SUMMARY_DOCS = 20_000
 # Documents that decide how learning starts and how fast it goes.
 _START_DOCS = 100_000
-# Documents that are read at a time where theta is wanted, and those inferred between two chances to interrupt.
-_READ_DOCS, _INFERRED_DOCS = 16_384, 4096
+# Documents that are inferred between two chances to interrupt.
+_INFERRED_DOCS = 4096
 # Where the estimate of alpha starts.
 _FIRST_ALPHA = 1.05
 
@@ -50,7 +51,8 @@ def _accepted(X: Any) -> dict[str, Any]:
         raise TypeError(
             f"X is a path, {os.fspath(X)!r}: open it with mirrorlda.Corpus, or make a corpus of the file with prepare"
         )
-    if isinstance(X, list | tuple) and X and isinstance(X[0], str):
+    is_row = isinstance(X, list | tuple) or (len(getattr(X, "shape", ())) == 1 and not hasattr(X, "tocsr"))
+    if is_row and any(isinstance(value, str) for value in X[:10]):
         raise ValueError(
             "X holds text: count its words with TextVectorizer, or use predict_text where the model has a vocabulary_"
         )
@@ -240,7 +242,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if not isinstance(X, Corpus):
             return self._theta(self._documents(X))
         self._check_corpus(X)
-        parts = (X.take(numbers, logarithmic=self._is_logarithmic()) for numbers in chunks(X.n_docs, _READ_DOCS))
+        parts = (X.take(numbers, logarithmic=self._is_logarithmic()) for numbers in chunks(X.n_docs, READ_DOCS))
         return self._theta_of(parts, X.n_docs, np.float32)
 
     def _theta(self, documents: Documents) -> np.ndarray:
@@ -284,7 +286,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             n_epochs=self._n_epochs() if n_epochs is None else n_epochs,
             batch_sizes=batch_sizes,
             learning_rate=self.learning_rate,
-            coef_learning_rate=self.coef_learning_rate / response.curvature(examples.y, examples.weights),
+            coef_learning_rate=self.coef_learning_rate * response.coef_rate / response.curvature(examples.y, examples.weights),
             decay=self.learning_rate_decay,
             average_from=self.average_from,
             beta=self.beta,
@@ -313,16 +315,22 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return int(self.n_epochs)
 
     def _n_topics(self, response: Response, y: np.ndarray) -> int:
-        """As many as asked for; "auto" is 20, or one for each class where there are more."""
+        """As many as asked for; "auto" is 20, or one for each class, label or target where there are more."""
         if isinstance(self.n_topics, str) and self.n_topics == "auto":
-            return 20 if response.two_sided else max(20, response.n_outputs(y))
+            # The outputs of levels say much the same.
+            return 20 if isinstance(response, Ordinal) else max(20, response.n_outputs(y))
         check_whole("n_topics", self.n_topics)
         return int(self.n_topics)
 
-    def _start(self, examples: Examples, response: Response, rng: np.random.Generator, *, go_on: bool) -> learning.State:
-        """The state before the first step: fresh, or, to `go_on`, that of the last fit."""
+    def _start(
+        self, examples: Examples, response: Response, rng: np.random.Generator, *, n_docs: int | None, go_on: bool
+    ) -> learning.State:
+        """The state before the first step: fresh, or, to `go_on`, that of the last fit.
+
+        The examples are some of `n_docs`; in a stream that is not known, nor how rare a word is.
+        """
         n_topics = self._n_topics(response, examples.y)
-        phi, U = start(examples.documents, examples.y, examples.weights, response, n_topics, rng)
+        phi, U, trusted = start(examples.documents, examples.y, examples.weights, response, n_topics, rng, n_docs)
         names = getattr(self, "feature_names_in_", None)
         if self.seed_words is not None and hasattr(self, "vocabulary_"):
             names = np.array(self.vocabulary_.words)
@@ -331,7 +339,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             has_seeds = guide.towards.any(axis=0)
             phi[:, has_seeds] *= 1 - _GUIDED_START
             phi[guide.rows] += _GUIDED_START * guide.towards
-        word_weights = np.ones(len(phi)) if self.word_learning_rate else None
+        word_weights = (np.ones(len(phi)) if n_docs is None else trusted) if self.word_learning_rate else None
         if go_on:
             if self._learned_response != response:
                 raise ValueError(f"to go on, the response must be that of the last fit, {self._learned_response}; got {response}")
@@ -355,12 +363,14 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         *,
         n_epochs: int | None = None,
         stage: int = 0,
+        n_stages: int = 1,
         before: Fitted | None = None,
+        judged: Examples | None = None,
     ) -> tuple[Fitted, bool]:
         """Train on all documents with a weight; sets the fitted attributes only when training has ended.
 
-        A fit may have several stages, of which `before` was the last. Returns what was learned, and whether training went to
-        its end: Ctrl-C stops it.
+        A fit may have `n_stages`, of which `before` was the last. `judged` are documents for validation. Returns what was
+        learned, and whether training went to its end: Ctrl-C stops it.
         """
         some = sample(source, _START_DOCS)
         schedule = self._schedule(some, source.n_docs, response, n_epochs)
@@ -369,22 +379,25 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         layers = self._layers(np.ones((1, n_topics), some.documents.counts.dtype), response, alpha)
         run = keeper.run(stage, layers)
         if run is None:
-            state = self._start(some, response, rng, go_on=self.warm_start and hasattr(self, "components_"))
+            state = self._start(some, response, rng, n_docs=source.n_docs, go_on=self.warm_start and hasattr(self, "components_"))
             run = Run(state, layers, rng, held_out=int(rng.integers(2**63)))
             run.usage = TopicUsage(source.n_docs) if self._estimates_alpha() else None
         # What comes after this stage goes on with the numbers that come after it.
         rng.bit_generator.state = run.rng.bit_generator.state
         run.rng = rng
-        validation = None
-        if self.early_stopping:
-            source, validation = source.hold_out(self.validation_fraction, run.held_out)
-        with reporter(schedule.n_epochs * source.n_docs, self.verbose) as report, interruptible() as interrupted:
+        if judged is not None:
+            counts = judged.documents.counts.astype(some.documents.counts.dtype, copy=False)
+            judged = replace(judged, documents=replace(judged.documents, counts=counts))
+        elif self.early_stopping:
+            source, judged = source.hold_out(self.validation_fraction, run.held_out)
+        total_docs, round = schedule.n_epochs * source.n_docs, (stage + 1, n_stages)
+        with reporter(total_docs, self.verbose, round) as report, interruptible() as interrupted:
             parameters, layers = train(
                 run,
                 source,
                 response,
                 schedule,
-                validation=validation,
+                validation=judged,
                 patience=self.n_iter_no_change if self.early_stopping else None,
                 n_threads=effective_n_jobs(self.n_jobs),
                 report=report,
@@ -405,16 +418,35 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             warnings.warn(
                 f"Ctrl-C: training ended after {run.n_steps} of {schedule.n_steps(source.n_docs)} steps; "
                 "the model is what was learned so far",
+                InterruptedWarning,
                 stacklevel=5,
             )
         return fitted, ended
 
-    def _keeper(self, checkpoint: Any, source: Source) -> Keeper:
+    def _judged(self, validation: Any) -> Examples | None:
+        """Documents of a fit's `validation`, a corpus or counts and targets, as the response takes them."""
+        if validation is None:
+            return None
+        if isinstance(validation, Corpus):
+            self._check_corpus(validation)
+            return self._judged_corpus(validation)
+        if not (isinstance(validation, tuple | list) and len(validation) == 2):
+            raise ValueError(f"validation must be a Corpus or a pair of counts and targets, got {type(validation).__name__}")
+        return self._judged_pair(*validation)
+
+    def _judged_corpus(self, corpus: Corpus) -> Examples:
+        raise NotImplementedError
+
+    def _judged_pair(self, X: Any, y: Any) -> Examples:
+        raise NotImplementedError
+
+    def _keeper(self, checkpoint: Any, source: Source, judged: Examples | None) -> Keeper:
         """What saves a fit of `source`, and knows it again by all that it depends on."""
         self.data_fingerprint_ = source.fingerprint
         before = self.components_ if self.warm_start and hasattr(self, "components_") else None
         described = {name: value for name, value in self.get_params(deep=False).items() if name not in ("n_jobs", "verbose")}
-        return Keeper(checkpoint, type(self).__name__, self.data_fingerprint_, self.n_features_in_, before, described)
+        others = () if judged is None else (judged.fingerprint,)
+        return Keeper(checkpoint, type(self).__name__, self.data_fingerprint_, self.n_features_in_, before, described, *others)
 
     def _keep(self, fitted: Fitted, response: Response) -> None:
         self._learned_response = response
@@ -435,7 +467,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             state, rng = learning.copy(self._state), deepcopy(self._rng)
         else:
             rng = self._generator()
-            state = self._start(examples, response, rng, go_on=hasattr(self, "components_"))
+            state = self._start(examples, response, rng, n_docs=None, go_on=hasattr(self, "components_"))
         schedule = self._schedule(examples, examples.n_docs, response)
         total_weight = getattr(self, "_total_weight", 0.0)
         layers, engine = self._layers(state.phi, response, self.alpha), new_engine(state.phi.dtype)
@@ -473,6 +505,16 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         shares = np.average(theta.astype(np.float64), axis=0, weights=some.weights)
         self.topic_shares_ = shares if kept == 0 else kept * self.topic_shares_ + (1 - kept) * shares
         self._set_spread(theta, some, kept)
+
+    # scikit-learn's page is a diagram, which says nothing of what was learned.
+
+    def _repr_html_inner(self) -> str:
+        page: str = model_page(self) if hasattr(self, "topic_shares_") else super()._repr_html_inner()
+        return page
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
+        return {**bundle, "text/html": self._repr_html_inner()} if "text/html" in bundle else bundle
 
     @property
     def _n_features_out(self) -> int:

@@ -9,6 +9,10 @@ from contextlib import contextmanager
 from types import FrameType
 
 
+class InterruptedWarning(UserWarning):
+    """Training was ended by Ctrl-C: the model is what was learned so far."""
+
+
 @contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
     """Gives a function that says whether Ctrl-C was pressed within the block; the second time raises KeyboardInterrupt.

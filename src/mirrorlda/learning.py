@@ -112,7 +112,7 @@ def begin(phi: np.ndarray, U: np.ndarray, word_weights: np.ndarray | None = None
         average_phi=None,
         average_U=np.zeros(U.shape),
         average_weight=0.0,
-        word_weights=None if word_weights is None else word_weights.astype(np.float64),
+        word_weights=None if word_weights is None else np.clip(word_weights.astype(np.float64), *_WEIGHT_RANGE),
         word_lag=np.zeros(0 if word_weights is None else n_words),
         guide=guide,
     )

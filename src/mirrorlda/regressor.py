@@ -140,12 +140,15 @@ class TopicRegressor(RegressorMixin, SupervisedTopicEstimator):  # type: ignore[
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, checkpoint: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, checkpoint: Any = None, validation: Any = None) -> Self:
         """Learn topics and coefficients from counts X (n_docs, n_words) and targets y (n_docs,) or (n_docs, n_outputs).
 
         X may be a `Corpus`, which holds its targets. Documents whose y is NaN or None are learned from as well: they take the
         model's own prediction for a target. `checkpoint` is a `Checkpoint` or a path for one. Ctrl-C ends training after the
         batch, with a warning and a model that is what was learned so far.
+
+        `validation`, a `Corpus` or a pair of counts and targets, is judged after every epoch (at most 65,536 documents) and not
+        learned from: `history_` has its loss and score. Documents with a target that no training document has are left out.
         """
         with unchanged_on_failure(self):
             if isinstance(X, Corpus):
@@ -154,7 +157,7 @@ class TopicRegressor(RegressorMixin, SupervisedTopicEstimator):  # type: ignore[
                 documents, y, weights, labelled = self._targets(X, y, sample_weight, reset=True)
                 self._set_scale(_parts(y[labelled], weights[labelled]), y.shape[1])
                 source = self._examples(documents, y, weights, labelled)
-            self._fit_labelled(source, self._response(), checkpoint)
+            self._fit_labelled(source, self._response(), checkpoint, validation)
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -196,11 +199,16 @@ class TopicRegressor(RegressorMixin, SupervisedTopicEstimator):  # type: ignore[
         return float(super().score(*self._with_targets(X, y, sample_weight)))
 
     def _columns(self, theta: np.ndarray) -> dict[str, np.ndarray]:
-        predicted = self._predicted(self._scores_of(theta))
-        if self._one_dimensional:
-            return {"prediction": predicted[:, 0]}
-        names = getattr(self, "target_names_", range(predicted.shape[1]))
-        return {f"prediction_{name}": predicted[:, output] for output, name in enumerate(names)}
+        scores = self._scores_of(theta)
+        predicted = self._predicted(scores)
+        names = [""] if self._one_dimensional else [f"_{name}" for name in getattr(self, "target_names_", range(self._n_targets))]
+        columns = {f"prediction{name}": predicted[:, output] for output, name in enumerate(names)}
+        if self._has_levels():
+            response = self._response()
+            assert isinstance(response, Ordinal)
+            probabilities = zip(_level_names(self.levels_), response.probabilities(scores).T, strict=True)
+            columns |= {f"probability_{level}": p for level, p in probabilities}
+        return columns
 
     def _aligned(self, y: np.ndarray, corpus: Corpus) -> np.ndarray:
         """Targets of a corpus, which must be those of the model."""
@@ -297,6 +305,17 @@ class TopicRegressor(RegressorMixin, SupervisedTopicEstimator):  # type: ignore[
             y = ((y - self._mean) / _divisor(self._scale)).astype(documents.counts.dtype)
         return Examples(documents, response.checked(y), weights, labelled)
 
+    def _possible(self, y: np.ndarray) -> np.ndarray:
+        if not self._has_levels():
+            return super()._possible(y)
+        return np.isin(y.reshape(len(y)), self.levels_)
+
+    def _as_examples(self, documents: Documents, y: np.ndarray) -> Examples:
+        y = np.asarray(y, np.float64).reshape(len(y), -1)
+        if y.shape[1] != self._n_targets:
+            raise ValueError(f"validation has {y.shape[1]} outputs, but the model has {self._n_targets}")
+        return self._examples(documents, y, np.ones(len(y)))
+
     def _predicted(self, scores: np.ndarray) -> np.ndarray:
         """Predictions in units of y."""
         response = self._response()
@@ -363,6 +382,12 @@ def _mean_and_scale(parts: Parts) -> tuple[np.ndarray, np.ndarray]:
         first = relative[np.argmax(np.abs(relative) > 0.5, axis=0), np.arange(len(mean))]
         sign = np.where((sign == 0) & (np.abs(first) > 0.5), np.sign(first), sign)
     return mean, np.where(sign < 0, -1, 1) * size * np.sqrt(squares / total)
+
+
+def _level_names(levels: np.ndarray) -> list[str]:
+    """Levels in few digits, or in all where few do not tell them apart."""
+    short = [f"{level:g}" for level in levels]
+    return short if len(set(short)) == len(short) else [repr(float(level)) for level in levels]
 
 
 def _divisor(scale: np.ndarray) -> np.ndarray:

@@ -33,6 +33,8 @@ class Response(Protocol):
     n_layers : int
         Layers of inference that suit it. Where the scores go through a sigmoid that levels off by itself, fewer: theta then
         need not come close to the corners of the simplex.
+    coef_rate : float
+        How much faster U learns than the curvature of the loss says.
 
     Examples
     --------
@@ -58,6 +60,7 @@ class Response(Protocol):
     spread: float = 1.0
     two_sided: bool = True
     n_layers: int = 5
+    coef_rate: float = 1.0
 
     @abstractmethod
     def loss(self, scores: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -200,6 +203,9 @@ class Sigmoid(Response):
     gamma: float = 1.0
     spread = 2.0
     n_layers = 4
+    # Labels share topics. Measured, one seed: log loss of 33 labels of newsgroups 3.09 at 1, 2.27 at 4, 1.93 at 16, 1.98 at 32;
+    # of 3 labels 0.336, 0.280, 0.277, 0.285; of 6 labels of hotels 0.436, 0.376, 0.327, 0.319.
+    coef_rate = 16.0
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Of each label."""
@@ -234,11 +240,7 @@ class Sigmoid(Response):
         return _log_odds(np.average(y, axis=0, weights=weights), len(y)) / self.gamma
 
     def curvature(self, y: np.ndarray, weights: np.ndarray) -> float:
-        """The labels' mean.
-
-        Measured, one run each, log loss of 27 labels of newsgroups by the coefficients' rate: 3.43 at 2, 2.65 at 7 (about what
-        the mean gives), 2.75 at 10, 3.18 at 40.
-        """
+        """The labels' mean."""
         p = np.average(y, axis=0, weights=weights)
         return self.gamma**2 * max(float(np.mean(p * (1 - p))), _LEAST_CURVATURE)
 

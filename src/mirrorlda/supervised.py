@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from mirrorlda import _core
 from mirrorlda.corpus import Corpus
 from mirrorlda.documents import Documents
-from mirrorlda.examples import Source
+from mirrorlda.examples import MOST_HELD_OUT, Examples, Source
 from mirrorlda.fitting import TopicEstimator
+from mirrorlda.progress import tell
 from mirrorlda.responses import Response
 
 # Documents without a target get the model's own, so often; one round is enough for ratings, classes gain until the third.
@@ -64,14 +65,19 @@ class SupervisedTopicEstimator(TopicEstimator):
         """Targets of a corpus as `predict` would give them."""
         raise NotImplementedError
 
-    def _fit_labelled(self, source: Source, response: Response, checkpoint: Any) -> None:
+    def _fit_labelled(self, source: Source, response: Response, checkpoint: Any, validation: Any) -> None:
         """Train on all documents; those without a target take the model's own prediction for one, and training is repeated."""
         known = source.without_unlabelled()
-        keeper, rng = self._keeper(checkpoint, source), self._generator()
+        judged = self._judged(validation)
+        keeper, rng = self._keeper(checkpoint, source, judged), self._generator()
         before = keeper.before
+        n_stages = 1 if known.n_docs == source.n_docs else 1 + _N_ROUNDS
+        if n_stages > 1:
+            counted = f"{source.n_docs - known.n_docs:,} of {source.n_docs:,} documents have no target"
+            tell(f"{counted}: the first of {n_stages} rounds learns from the others", self.verbose)
         if not keeper.stage:
-            before, ended = self._fit(known, response, rng, keeper)
-            if known.n_docs == source.n_docs or not ended:
+            before, ended = self._fit(known, response, rng, keeper, n_stages=n_stages, judged=judged)
+            if n_stages == 1 or not ended:
                 return
         share = known.n_docs / source.n_docs
         n_epochs = min(self._n_epochs(), max(_ROUND_EPOCHS, int(np.ceil(share * self._n_epochs()))))
@@ -80,10 +86,52 @@ class SupervisedTopicEstimator(TopicEstimator):
             if stage == keeper.stage:
                 self._keep(before, response)
             completed = source.completed(copy(self)._own_targets)
-            before, ended = self._fit(completed, response, rng, keeper, n_epochs=n_epochs, stage=stage, before=before)
+            before, ended = self._fit(
+                completed,
+                response,
+                rng,
+                keeper,
+                n_epochs=n_epochs,
+                stage=stage,
+                n_stages=n_stages,
+                before=before,
+                judged=judged,
+            )
             if not ended:
                 break
         self._summarise(known, seen_weight=0.0)
+
+    def _judged_corpus(self, corpus: Corpus) -> Examples:
+        known = corpus.select(labelled=True)
+        if not known.n_docs:
+            raise ValueError(f"no document of {corpus!r} has a target")
+        numbers = np.unique(np.linspace(0, known.n_docs - 1, min(known.n_docs, MOST_HELD_OUT)).astype(np.int64))
+        documents = known.take(numbers, logarithmic=self._is_logarithmic())
+        return self._judged_documents(documents, self._aligned(known.targets(numbers)[0], known))
+
+    def _judged_pair(self, X: Any, y: Any) -> Examples:
+        y, labelled = without_missing(y)
+        documents, y = self._documents(X), np.asarray(y.toarray() if hasattr(y, "toarray") else y)
+        if len(y) != documents.n_docs:
+            raise ValueError(f"validation has {documents.n_docs} documents, but {len(y)} targets")
+        numbers = np.arange(len(y)) if labelled is None else np.flatnonzero(labelled)
+        return self._judged_documents(documents.take(numbers[:MOST_HELD_OUT]), y[numbers[:MOST_HELD_OUT]])
+
+    def _judged_documents(self, documents: Documents, y: np.ndarray) -> Examples:
+        """Documents with targets as they are given; those with a target that the model cannot have are left out."""
+        possible = self._possible(y)
+        if not possible.any():
+            raise ValueError("no document for validation has a target that the training documents have")
+        numbers = np.flatnonzero(possible)
+        return self._as_examples(documents.take(numbers), y[numbers])
+
+    def _possible(self, y: np.ndarray) -> np.ndarray:
+        """Which targets are among those that the model knows."""
+        return np.ones(len(y), bool)
+
+    def _as_examples(self, documents: Documents, y: np.ndarray) -> Examples:
+        """Documents, all with a target, as the response takes them."""
+        raise NotImplementedError
 
     def _own_targets(self, documents: Documents) -> np.ndarray:
         """What the model predicts, as its response takes targets."""

@@ -256,7 +256,8 @@ def _end_epoch(
     """Measures, the best parameters so far, a new estimate of alpha."""
     measures = run.tally.measures(response, schedule.word_weight)
     if validation is not None:
-        now = learning.parameters(run.state, n_threads)
+        # Of a copy where nothing is kept: reading the parameters rounds the state, and a look must not change what is learned.
+        now = learning.parameters(run.state if keep_best else learning.copy(run.state), n_threads)
         measures["validation_loss"], measures["validation_score"] = evaluate(
             now, validation, response, run.layers, n_threads, word_weight=schedule.word_weight
         )

@@ -8,6 +8,8 @@ import os
 import re
 import tracemalloc
 import warnings
+from datetime import datetime
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirrorlda.readers import BadFileError, BadRowError, delimited, read, rows, streams
+from mirrorlda.tables import write_table
 
 COMPRESSIONS = {
     "": bytes,
@@ -255,6 +258,13 @@ def test_rows_that_other_columns_make_bad_are_skipped():
     assert one.skipped.count == 1
 
 
+def test_files_of_other_programs(tmp_path):
+    for name, advice in {"a.xlsx": "Excel files are not read: save the sheet as CSV", "a.PDF": "only plain text is read"}.items():
+        (tmp_path / name).write_bytes(b"PK")
+        with pytest.raises(ValueError, match=f"{name}: {advice}"):
+            read(tmp_path / name, text="text")
+
+
 def test_standard_input(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"text\na\n")))
     assert joined(read("-", text="text", format="csv"))[0] == ["a"]
@@ -264,11 +274,131 @@ def test_standard_input(monkeypatch):
         list(read(io.StringIO("text\na\n"), text="text", format="csv"))
 
 
+EVERYTHING = {
+    "csv": (b"id,text,stars\n1,Good.,\n2,,x\n", {"id": ["1", "2"], "text": ["Good.", None], "stars": [None, "x"]}),
+    "tsv": (b"id\ttext\n1\tGood.\n2\t\n", {"id": ["1", "2"], "text": ["Good.", None]}),
+    "jsonl": (
+        b'{"text": "Good.", "id": 1}\n{"who": {"name": ["\\u00e9", null, 1.5]}, "text": "", "id": "b"}\n',
+        {"text": ["Good.", ""], "id": [1, "b"], "who": [None, {"name": ["é", None, 1.5]}]},
+    ),
+    "parquet": (
+        parquet_bytes(pa.table({"text": ["Good.", ""], "t": [datetime(2024, 1, 2), None], "l": [[{"a": Decimal("1.5")}], None]})),
+        {"text": ["Good.", ""], "t": [datetime(2024, 1, 2), None], "l": [[{"a": Decimal("1.5")}], None]},
+    ),
+}
+
+
+@pytest.mark.parametrize("source", [io.BytesIO, Pipe])
+@pytest.mark.parametrize("format", EVERYTHING)
+def test_all_columns_as_they_are(format, source):
+    data, columns = EVERYTHING[format]
+    [batch] = read(source(data), text="text", columns="all", format=format)
+    assert {name: list(values) for name, values in batch.columns.items()} == columns
+    assert list(batch.columns) == list(columns)
+    assert batch.texts == ["Good.", ""]
+    [batch] = read(source(data), columns="all", format=format)
+    assert (batch.texts, list(batch.columns)) == (None, list(columns))
+
+
+def test_some_columns_as_they_are_beside_others():
+    table = pa.table({"id": [1, 2, 3], "text": ["a", None, "c"], "t": [datetime(2024, 1, 2), None, None], "n": [1.5, 2, None]})
+    columns = {"n": "number", "t": "as it is"}
+    expected = {"n": [1.5, None], "t": [datetime(2024, 1, 2), None]}
+    with pytest.warns(UserWarning, match="1 bad rows skipped"):
+        [batch] = read_bytes(parquet_bytes(table), "parquet", text="text", columns=columns, bad_rows="skip")
+    assert {name: list(values) for name, values in batch.columns.items()} == expected
+    assert list(batch.columns) == ["n", "t"]
+    assert (batch.texts, batch.lines.tolist()) == (["a", "c"], [1, 3])
+    [batch] = read_bytes(parquet_bytes(table), "parquet", columns=columns)
+    assert (batch.texts, list(batch.columns["n"])) == (None, [1.5, 2.0, None])
+
+
+def test_all_columns_of_other_formats(tmp_path):
+    (tmp_path / "pos").mkdir()
+    (tmp_path / "pos" / "a.txt").write_text("Good.")
+    [batch] = read(tmp_path, columns="all")
+    assert batch.columns == {"folder": ["pos"], "path": ["pos/a.txt"]}
+    assert next(iter(read_bytes(SVMLIGHT, "svmlight", columns="all"))).columns == {"label": [1.0, -1.0, 2.5]}
+    assert next(iter(read_bytes(UCI, "uci", columns="all"))).columns == {}
+    # A column of that name is one like any other.
+    assert next(iter(read_bytes(b"all,b\n1,2\n", "csv", columns=["all"]))).columns == {"all": ["1"]}
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_all_columns_of_a_file_without_rows(format):
+    data = {
+        "csv": b"id,text\n",
+        "parquet": parquet_bytes(pa.table({"id": pa.array([], pa.int8()), "text": pa.array([], pa.string())})),
+    }
+    [batch] = read_bytes(data[format], format, text="text", columns="all")
+    assert len(batch) == 0
+    assert {name: list(values) for name, values in batch.columns.items()} == {"id": [], "text": []}
+
+
+def test_faults_of_all_columns(tmp_path):
+    late = b'{"text": "a"}\n{"text": "b"}\n{"text": "c", "new": 1}\n'
+    options = {"text": "text", "columns": "all"}
+    assert fault(late, "jsonl", batch_rows=2, **options) == (
+        3,
+        None,
+        "found the key 'new', expected those of the first batch of rows, 'text': name the columns wanted",
+    )
+    deep = b'{"text": "a", "x": ' + b"[" * 200 + b"]" * 200 + b"}\n"
+    assert "nested more than 100 deep" in fault(deep, "jsonl", **options)[2]
+    for half in (
+        b'{"text": "a", "\\ud800": 1}\n',
+        b'{"text": "a", "x": {"\\ud800": 1}}\n',
+        b'{"text": "a", "x": [["\\ud800"]]}\n',
+    ):
+        assert "half of a surrogate pair" in fault(half, "jsonl", **options)[2]
+    assert "'text': found the number 1, expected text" in fault(b'{"text": 1}\n', "jsonl", **options)[2]
+    missing = parquet_bytes(pa.table({"text": ["a", None, "c"], "n": [1, 2, 3]}))
+    assert fault(missing, "parquet", **options) == (2, None, "in column 'text': found nothing, expected text")
+    with pytest.warns(UserWarning, match="1 bad rows skipped, 2 read"):
+        [batch] = read_bytes(missing, "parquet", bad_rows="skip", **options)
+    assert (batch.lines.tolist(), list(batch.columns["n"])) == ([1, 3], [1, 3])
+    not_text = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(np.array([0, 1], np.int32)), pa.py_buffer(b"\xff")])
+    assert "Invalid UTF8" in damage(parquet_bytes(pa.table({"text": ["a"], "x": not_text})), "parquet", **options)
+    assert "are all named 'a'" in damage(b"text,a,a\nx,1,2\n", "csv", **options)
+    (tmp_path / "a.csv").write_text("text,id\nx,1\n")
+    (tmp_path / "b.csv").write_text("id,text\n2,y\n")
+    assert [list(rows.columns) for rows in read(tmp_path / "*.csv", **options)] == [["text", "id"]] * 2
+    (tmp_path / "c.csv").write_text("id,text,more\n2,y,3\n")
+    with pytest.raises(
+        BadFileError, match=r"c\.csv: found the columns \['id', 'text', 'more'\], expected those of the files before"
+    ):
+        list(read(tmp_path / "*.csv", **options))
+
+
 @pytest.mark.parametrize("format", TEXT_FILES)
 def test_unknown_columns(format):
     for columns in ({"text": "Text"}, {"text": "text", "columns": ["Text"]}):
         with pytest.raises(BadFileError, match=r"no column 'Text'; there are 'id', 'text', 'stars'; did you mean 'text'\?"):
             list(read_bytes(TEXT_FILES[format], format, **columns))
+
+
+REVIEW = "A long review; of a hotel, that is; of a room in it; that was clean and quiet and had a view"
+
+
+@pytest.mark.parametrize(
+    ("header", "options", "expected"),
+    [
+        (b"id;text;more", {}, "no column 'text'; there are 'id;text;more'; is the delimiter ';'? (delimiter=, --delimiter)"),
+        (b'"id"\t"text"', {"quote": None}, "is the delimiter '\\t'? (delimiter=, --delimiter)"),
+        (b"id|more", {}, "is the delimiter '|'? (delimiter=, --delimiter)"),
+        (b"id,more", {"delimiter": ";"}, "is the delimiter ','? (delimiter=, --delimiter)"),
+        (b";".join([b"text", *[b"a column of many"] * 9]), {}, "...'; is the delimiter ';'? (delimiter=, --delimiter)"),
+        (b"id;x,more", {}, "no column 'text'; there are 'id;x', 'more'"),
+        (
+            f'7,"{REVIEW}",5'.encode(),
+            {},
+            "there are '7', 'A long review; of a hotel, ...', '5'; has the file a line with the names of its columns?",
+        ),
+        (b"", {}, "there are none"),
+    ],
+)
+def test_what_may_be_amiss_with_a_first_line(header, options, expected):
+    assert damage(header + b"\n", "csv", text="text", **options).endswith(expected)
 
 
 def test_targets_of_all_kinds():
@@ -288,6 +418,29 @@ def test_targets_of_all_kinds():
     assert joined(read_bytes(b'{"t": "a"}\n{"t": "b", "y": 1}\n', "jsonl", text="t", columns=["y"]))[1] == {"y": [None, 1]}
     with pytest.raises(ValueError, match="'l' cannot hold lists in the format 'csv'"):
         read_bytes(b"", "csv", columns={"l": "labels"})
+
+
+def test_labels_of_one_field():
+    data = b'text,tags\nx,a; b ;;c\ny,\nz,;\nu,"a;\n"\nv,  \n'
+    [batch] = read_bytes(data, "csv", text="text", columns={"tags": "labels"}, label_separator=";")
+    assert batch.columns["tags"] == [["a", "b", "c"], None, [], ["a"], None]
+    [batch] = read_bytes(b"tags\tn\na | b\t1\n", "tsv", columns={"tags": "labels", "n": "any"}, label_separator=" | ")
+    assert batch.columns == {"tags": [["a", "b"]], "n": ["1"]}
+    reading = read_bytes(b"tags\na b\n", "csv", columns={"tags": "labels"}, label_separator="; ")
+    assert [rows.columns for rows in reading.asking({"tags": "any"})] == [{"tags": ["a b"]}]
+    [batch] = read_bytes(b"tags\na  b\n", "csv", columns={"tags": "labels"}, label_separator=" ")
+    assert batch.columns["tags"] == [["a", "b"]]
+    reading = read_bytes(b"tags\na\n", "csv", columns=["tags"])
+    with pytest.raises(ValueError, match="give label_separator"):
+        reading.asking({"tags": "labels"})
+    for options, message in (
+        ({"columns": {"tags": "labels"}, "label_separator": ""}, "label_separator must be text of one line"),
+        ({"columns": {"tags": "labels"}, "label_separator": "\n"}, "label_separator must be text of one line"),
+        ({"columns": ["tags"], "label_separator": ";"}, "no column is asked for as 'labels'"),
+        ({"columns": {"tags": "labels"}, "label_separator": ";", "format": "jsonl"}, "label_separator is for CSV and TSV"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read(io.BytesIO(data), **{"format": "csv", **options})
 
 
 def test_columns_of_parquet_types():
@@ -365,7 +518,7 @@ CSV_FAULTS = [
     (b'text,stars\na,1\n"b,2\nc,3\n', 3, 1, "found a quote that is never closed"),
     (b'text,stars\na,1\n"b"x,2\nc,3\n', 3, 4, "found 'x' after a closing quote, expected ',' or the end of the row"),
     (b"text,stars\na,1\rb,2\nc,3\n", 2, 4, "found a line end of one carriage return, expected a line feed as well"),
-    (b"text,stars\n\xc3\xa9\xff,1\n", 2, 2, "found 0xff (byte 13 of the file), which is not UTF-8: invalid start byte"),
+    (b"text,stars\n\xc3\xa9\xff,1\n", 2, 2, "found 0xff (byte 13 of the file), which is not UTF-8: invalid start byte; save the"),
     (b'text,stars\n"a\n\xc3\xa9\xe9",1\nb,2\n', 3, 2, "found 0xe9 (byte 16 of the file), which is not UTF-8"),
     (b"text,stars\na\0,1\n", 2, 2, "found a NUL byte (byte 12 of the file), expected text"),
 ]
@@ -433,6 +586,8 @@ def test_csv_headers():
     assert damage(b"text,text,stars\n", "csv", **TEXT) == "the columns [1, 2] are all named 'text', expected one"
     assert joined(read_bytes(b"text,x,x,stars\na,,,1\n", "csv", **TEXT))[0] == ["a"]
     assert "UTF-16" in damage("text,stars\n".encode("utf-16"), "csv", **TEXT)
+    assert damage("text,stars\n".encode("utf-16"), "csv", **TEXT).endswith("iconv -f utf-16 -t utf-8")
+    assert damage("naïve,stars\n".encode("cp1252"), "csv", **TEXT).endswith("as UTF-8, for example: iconv -f cp1252 -t utf-8")
     assert damage(b'text,"sta"rs\n', "csv", **TEXT).startswith(
         "line 1, column 11, in the names of the columns: found 'r' after a"
     )
@@ -791,12 +946,14 @@ def test_mutated_files_give_rows_or_documented_errors(format, compression):
     n_errors = 0
     for number in range(24):
         altered = mutant(packed, rng)
-        reading = read_bytes(altered, format, bad_rows="skip" if number % 2 else "error", batch_rows=2, **options)
+        columns = {"columns": "all"} if number % 3 == 0 else {}
+        reading = read_bytes(altered, format, bad_rows="skip" if number % 2 else "error", batch_rows=2, **options | columns)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 for batch in reading:
                     assert isinstance(batch, rows.Rows)
+                    write_table(io.BytesIO(), [batch.columns], format="jsonl")
                     if batch.counts is not None:
                         assert np.isfinite(batch.counts.data).all()
                         batch.counts.check_format()

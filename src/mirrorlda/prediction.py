@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, Literal
 
-from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
+import numpy as np
 
 from mirrorlda.corpus import Corpus
 from mirrorlda.examples import ahead, chunks
 from mirrorlda.fitting import TopicEstimator
+from mirrorlda.parts import Parts, parts_of
 from mirrorlda.progress import counted
 from mirrorlda.readers import Reading, read
+from mirrorlda.readers.values import AS_IT_IS
 from mirrorlda.tables import Columns, write_table
 
 _BATCH_DOCS = 8192
@@ -27,7 +28,7 @@ def predict_files(
     output: str | os.PathLike[str] | IO[bytes],
     *,
     text: str | None = None,
-    columns: Sequence[str] | Mapping[str, str] = (),
+    columns: Sequence[str] | Mapping[str, str] | Literal["all"] = (),
     topics: bool = False,
     output_format: str | None = None,
     verbose: int = 0,
@@ -44,8 +45,9 @@ def predict_files(
         CSV, TSV, JSON lines or Parquet, by its ending. It gets its name when it is complete.
     text : str, optional
         The column of the text.
-    columns : sequence of str, or dict
-        Columns of the files that are written to the table as they are. Of a corpus, the ids are.
+    columns : sequence of str, dict, or "all"
+        Columns of the files that are written to the table as they are, before the predictions; all of them, that of the text too,
+        with "all". Of a corpus, the ids are.
     topics : bool
         Whether topic proportions are written too; those of a `TopicModel` are in any case.
     output_format : {"csv", "tsv", "jsonl", "parquet"}, optional
@@ -74,8 +76,8 @@ def predict_files(
     >>> (folder / "out.csv").read_text().splitlines()[0]
     '"verdict","prediction","probability_bad","probability_good"'
     """
-    estimator, steps = _parts(model)
-    check_is_fitted(estimator)
+    parts = parts_of(model)
+    estimator = parts.estimator
     _check_apart(files, output)
     if isinstance(files, Corpus):
         if columns or text is not None or options:
@@ -83,11 +85,11 @@ def predict_files(
         estimator._check_corpus(files)
         batches = _corpus_batches(files)
     else:
-        batches = _file_batches(_reading(files, text, columns, options, estimator), steps)
+        batches = _file_batches(_reading(files, text, columns, options, estimator), parts)
 
     def tables() -> Iterator[Columns]:
         for batch in counted(ahead(batches), "predicting", verbose):
-            theta = estimator._inferred(steps.scaled(batch.X))
+            theta = estimator._inferred(parts.scaled(batch.X)) if len(batch) else estimator.components_.T[:0]
             predicted = estimator._columns(theta)
             if topics or not predicted:
                 predicted |= {f"topic_{k}": theta[:, k] for k in range(theta.shape[1])}
@@ -109,23 +111,6 @@ class _Batch:
         return int(self.X.shape[0])
 
 
-@dataclass(frozen=True)
-class _Steps:
-    """What comes before the estimator: texts to counts, and the steps of a pipeline that come after that."""
-
-    counted: Callable[[list[str]], Any]
-    scaled: Callable[[Any], Any]
-
-
-def _parts(model: Any) -> tuple[TopicEstimator, _Steps]:
-    estimator = model[-1] if isinstance(model, Pipeline) else model
-    if not isinstance(estimator, TopicEstimator):
-        raise ValueError(f"the model must be one of mirrorlda's estimators or end with one, got {type(estimator).__name__}")
-    if not isinstance(model, Pipeline):
-        return estimator, _Steps(estimator._counted, lambda X: X)
-    return estimator, _Steps(model[0].transform, model[1:-1].transform if len(model) > 2 else lambda X: X)
-
-
 def _check_apart(files: Any, output: Any) -> None:
     """That no file of the input is the output, whose place it would take."""
     if not isinstance(output, str | os.PathLike) or not os.path.exists(output):
@@ -138,6 +123,8 @@ def _check_apart(files: Any, output: Any) -> None:
 
 
 def _reading(files: Any, text: str | None, columns: Any, options: dict[str, Any], estimator: TopicEstimator) -> Reading:
+    if not isinstance(columns, Mapping | str):
+        columns = dict.fromkeys(columns, AS_IT_IS)
     if read(files, text=text, columns=columns, **options).format == "svmlight":
         # The numbers of words must mean what they did when the model was fitted, not what this file happens to have.
         if "zero_based" not in options:
@@ -149,12 +136,19 @@ def _reading(files: Any, text: str | None, columns: Any, options: dict[str, Any]
     return reading
 
 
-def _file_batches(batches: Reading, steps: _Steps) -> Iterator[_Batch]:
-    for rows in batches:
+def _file_batches(reading: Reading, parts: Parts) -> Iterator[_Batch]:
+    """Batches of rows; one without rows if there are none, for the names of its columns."""
+    n_rows = 0
+    kept: dict[str, Any] = {name: [] for name in reading.request.columns}
+    for rows in reading:
+        n_rows += len(rows)
+        kept = dict(rows.columns)
         if len(rows):
-            yield _Batch(dict(rows.columns), rows.counts if rows.texts is None else steps.counted(rows.texts))
+            yield _Batch(kept, rows.counts if rows.texts is None else parts.counted(rows.texts))
+    if not n_rows:
+        yield _Batch(kept, np.zeros((0, 0)))
 
 
 def _corpus_batches(corpus: Corpus) -> Iterator[_Batch]:
-    for numbers in chunks(corpus.n_docs, _BATCH_DOCS):
+    for numbers in chunks(corpus.n_docs, _BATCH_DOCS) if corpus.n_docs else [np.zeros(0, np.int64)]:
         yield _Batch({"id": corpus.ids(numbers)}, corpus.matrix(numbers))

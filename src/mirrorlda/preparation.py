@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from mirrorlda.corpus import Corpus
 from mirrorlda.description import Target
@@ -17,8 +20,11 @@ from mirrorlda.writer import CorpusWriter, check_place
 
 # What a target column must hold, for each kind of target.
 _COLUMN_KINDS = {"numbers": "number", "classes": "class", "labels": "labels"}
-# The split whose words make the vocabulary, where the files name splits.
-_TRAINING = "train"
+# What other programs write where a number is missing: no classes.
+_MISSING_MARKS = {"na", "n/a", "nan", "null", "none", "inf", "-inf", "-", "?"}
+# The split whose words make the vocabulary, where the files name splits; and the other, where they are drawn.
+_TRAINING, _TEST = "train", "test"
+Splits = Callable[[Rows], list[str | None] | None]
 
 
 def prepare(
@@ -30,6 +36,8 @@ def prepare(
     target_kind: str | None = None,
     id: str | None = None,
     split: str | None = None,
+    test_fraction: float = 0.0,
+    seed: int = 0,
     vocabulary: Vocabulary | None = None,
     max_words: int | None = None,
     min_docs: int = 1,
@@ -50,8 +58,14 @@ def prepare(
         vocabulary is made of its documents.
     target : str or several, optional
         Names of the columns of the target. Several columns hold numbers.
-    target_kind : {"numbers", "classes", "labels"}, optional
-        By default "numbers" if all values are, "labels" if they are lists, and "classes" otherwise.
+    target_kind : {"numbers", "classes", "labels", "auto"}, optional
+        By default "numbers" if all values are, "labels" if they are lists, and "classes" otherwise. "auto" is the same, but for
+        numbers of one column that have two values, such as 0 and 1: these are two classes. With a `label_separator`, "labels".
+    test_fraction : float
+        In place of a column of the split: about this fraction of the documents is "test", the others are "train". Which they are
+        depends on `seed` and on the document's file and line alone.
+    seed : int
+        Of the choice of test documents.
     vocabulary : Vocabulary, optional
         That of a model or of another corpus; otherwise it is made with the next parameters.
     max_words, min_docs, max_docs_fraction
@@ -63,7 +77,7 @@ def prepare(
     verbose : int
         Above 0, a progress bar.
     **options
-        For `mirrorlda.readers.read`: format, bad_rows, delimiter, ...
+        For `mirrorlda.readers.read`: format, bad_rows, delimiter, label_separator, ...
 
     Returns
     -------
@@ -80,8 +94,14 @@ def prepare(
     (<Corpus of 2 documents, 3 words, numbers 'stars'>, ['room', 'clean', 'noisy'])
     """
     targets = [target] if isinstance(target, str) else list(target or ())
+    if target_kind in (None, "auto") and options.get("label_separator") is not None:
+        target_kind = "labels"
     _check(targets, target_kind, [name for name in (id, split) if name is not None])
+    splits = _splits(split, test_fraction, seed)
     check_place(path)
+    two_are_classes = target_kind == "auto"
+    if two_are_classes:
+        target_kind = None
     if len(targets) > 1:
         target_kind = "numbers"
 
@@ -99,8 +119,10 @@ def prepare(
         # Words of the split "train", and of all other documents.
         words = [WordCounts(definition or TextDefinition(), n_threads=n_threads) for _ in range(2)] if wants_words else []
         batches = counted(reading, "looking for words", verbose)
-        found = _look(batches, words, [] if target_kind else targets, split, reading.format in ("csv", "tsv"))
-        target_kind = target_kind or found
+        seen = _Seen(reading.format in ("csv", "tsv"))
+        _look(batches, words, None if target_kind or not targets else targets[0], splits, seen)
+        if targets and target_kind is None:
+            target_kind = seen.kind(targets[0], two_are_classes)
         if wants_words:
             vocabulary = words[0 if words[0].n_docs else 1].vocabulary(max_words, min_docs, max_docs_fraction)
         reading = reading.asking(columns(target_kind))
@@ -114,7 +136,7 @@ def prepare(
                     _counts(rows, vocabulary, n_threads),
                     None if about is None else _targets(rows, about),
                     ids=None if id is None else _ids(rows, id),
-                    split=None if split is None else [None if v is None else str(v) for v in rows.columns[split]],
+                    split=splits(rows),
                 )
     return Corpus(path)
 
@@ -122,38 +144,102 @@ def prepare(
 def _check(targets: list[str], kind: str | None, others: list[str]) -> None:
     if len(set(targets + others)) < len(targets + others):
         raise ValueError(f"target, id and split must be different columns, got {targets + others}")
-    if kind is not None and (kind not in _COLUMN_KINDS or not targets):
-        raise ValueError(f"target_kind must be one of {list(_COLUMN_KINDS)}, and there must be a target; got {kind!r}")
-    if len(targets) > 1 and kind not in (None, "numbers"):
+    if kind not in (None, "auto") and (kind not in _COLUMN_KINDS or not targets):
+        raise ValueError(f"target_kind must be one of {[*_COLUMN_KINDS, 'auto']}, and there must be a target; got {kind!r}")
+    if len(targets) > 1 and kind not in (None, "auto", "numbers"):
         raise ValueError(f"the {len(targets)} target columns {targets} can only be numbers, got target_kind={kind!r}")
 
 
-def _look(batches: Iterable[Rows], words: list[WordCounts], targets: list[str], split: str | None, is_text: bool) -> str:
-    """The first pass: count words, and see what kind of target there is."""
-    n_numbers, n_lists, n_values, other = 0, 0, 0, ""
+def _splits(column: str | None, test_fraction: float, seed: int) -> Splits:
+    """The split of each row: as a column says, drawn, or none."""
+    if not 0 <= test_fraction < 1:
+        raise ValueError(f"test_fraction must be at least 0 and less than 1, got {test_fraction!r}")
+    if not 0 <= seed < 2**64:
+        raise ValueError(f"seed must be a whole number of at least 0 and at most 64 bits, got {seed!r}")
+    if column is not None:
+        if test_fraction:
+            raise ValueError(
+                f"split={column!r} and test_fraction={test_fraction} both say which documents are for tests: give one"
+            )
+        return lambda rows: [None if value is None else str(value) for value in rows.columns[column]]
+    if not test_fraction:
+        return lambda rows: None
+    return lambda rows: [_TEST if drawn < test_fraction else _TRAINING for drawn in _drawn(seed, rows)]
+
+
+def _drawn(seed: int, rows: Rows) -> list[float]:
+    """A number from 0 to 1 for each row, from its place alone: the mixing of SplitMix64, of seed, file and line in turn."""
+    state = np.zeros(len(rows), np.uint64)
+    for part in (np.uint64(seed), np.uint64(rows.file_number), rows.lines.astype(np.uint64)):
+        state = (state ^ part) + np.uint64(0x9E3779B97F4A7C15)
+        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        state = state ^ (state >> np.uint64(31))
+    drawn: list[float] = ((state >> np.uint64(11)) / 2**53).tolist()
+    return drawn
+
+
+@dataclass
+class _Seen:
+    """Values of a target's column so far; in CSV all of them are text."""
+
+    is_text: bool
+    n_values: int = 0
+    n_lists: int = 0
+    n_numbers: int = 0
+    # The first few numbers as they are written, with their types, and the first value that is none.
+    numbers: set[tuple[type, Any]] = field(default_factory=set)
+    other: str = ""
+    n_missing_marks: int = 0
+
+    def add(self, rows: Rows, name: str) -> None:
+        for line, value in zip(rows.lines, rows.columns[name], strict=True):
+            if value is None:
+                continue
+            self.n_values += 1
+            self.n_lists += isinstance(value, list)
+            if _is_number(value, self.is_text):
+                self.n_numbers += 1
+                if len(self.numbers) <= 2:
+                    self.numbers.add((type(value), value))
+                continue
+            self.n_missing_marks += isinstance(value, str) and value.strip().lower() in _MISSING_MARKS
+            if not self.other:
+                self.other = f"{value!r} in {rows.file}:{line}"
+
+    def kind(self, name: str, two_are_classes: bool) -> str:
+        """The kind of target that the values of this column are."""
+        if not self.n_values:
+            raise ValueError(f"the column {name!r} has no values: no document has a target")
+        n_others = self.n_values - self.n_numbers
+        if n_others and (n_others < self.n_numbers or (self.n_numbers and n_others == self.n_missing_marks)):
+            raise ValueError(
+                f"the column {name!r} has {self.n_numbers} numbers and {n_others} other values, "
+                f"the first {self.other}: say target_kind='numbers' (with bad_rows='skip' to leave the others out) "
+                "or target_kind='classes'"
+            )
+        if self.n_lists == self.n_values:
+            return "labels"
+        if self.n_numbers < self.n_values or (two_are_classes and self._has_two_classes):
+            return "classes"
+        return "numbers"
+
+    @property
+    def _has_two_classes(self) -> bool:
+        """Two numbers, each written in one way: '1' and '1.0' would be two classes that are one."""
+        types, values = {type for type, _ in self.numbers}, {float(value) for _, value in self.numbers}
+        return len(self.numbers) == len(values) == 2 and len(types) == 1
+
+
+def _look(batches: Iterable[Rows], words: list[WordCounts], target: str | None, splits: Splits, seen: _Seen) -> None:
+    """The first pass: count words, and see the values of the target."""
     for rows in batches:
         if words and rows.texts is not None:
-            is_training = [False] * len(rows) if split is None else [name == _TRAINING for name in rows.columns[split]]
+            is_training = [name == _TRAINING for name in splits(rows) or [None] * len(rows)]
             for counts, which in zip(words, (True, False), strict=True):
                 counts.add([text for text, training in zip(rows.texts, is_training, strict=True) if training is which])
-        for name in targets[:1]:
-            for line, value in zip(rows.lines, rows.columns[name], strict=True):
-                if value is None:
-                    continue
-                n_values += 1
-                n_lists += isinstance(value, list)
-                is_number = _is_number(value, is_text)
-                n_numbers += is_number
-                if not is_number and not other:
-                    other = f"{value!r} in {rows.file}:{line}"
-    if targets and not n_values:
-        raise ValueError(f"the column {targets[0]!r} has no values: no document has a target")
-    if n_values / 2 < n_numbers < n_values:
-        raise ValueError(
-            f"the column {targets[0]!r} has {n_numbers} numbers and {n_values - n_numbers} other values, the first {other}: "
-            "say target_kind='numbers' (with bad_rows='skip' to leave the others out) or target_kind='classes'"
-        )
-    return "labels" if n_lists == n_values else "numbers" if n_numbers == n_values else "classes"
+        if target is not None:
+            seen.add(rows, target)
 
 
 def _is_number(value: Any, is_text: bool) -> bool:
@@ -179,7 +265,7 @@ def _counts(rows: Rows, vocabulary: Vocabulary | None, n_threads: int) -> Any:
     return vocabulary.count(rows.texts, n_threads)
 
 
-def _targets(rows: Rows, target: Target) -> list[Any]:
+def _targets(rows: Rows, target: Target) -> Sequence[Any]:
     """One value a document; of several columns a list of them, all there or none."""
     columns = [rows.columns[name] for name in target.names]
     if len(columns) == 1:

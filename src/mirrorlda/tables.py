@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from datetime import date, time, timedelta
+from decimal import Decimal
 from types import TracebackType
 from typing import IO, Any
+from uuid import UUID
 
 import numpy as np
 
@@ -79,8 +83,11 @@ class TableWriter:
 
     Notes
     -----
-    CSV and TSV put text in quotes; a missing value is empty, and lists are written as JSON. NaN counts as missing; in JSON lines
-    so do infinities. The first batch settles the columns, also if it has no rows, and in Parquet the first value of a column its
+    CSV and TSV put text in quotes; a missing value is empty, and lists and dicts are written as JSON. JSON lines take any values,
+    of several types in a column too; so do CSV and TSV, and write such a column as text. Dates and times are text as in ISO 8601
+    there, decimals their digits, bytes base64. NaN counts as missing; in JSON lines so do infinities.
+
+    The first batch settles the columns, also if it has no rows, and in Parquet the first value of a column its
     type. Rows before it wait for it in memory: at most a million, or 64 MB of them. After these, and where there is no value at
     all, a column is one of text.
 
@@ -143,16 +150,16 @@ class TableWriter:
         import pyarrow as pa
 
         self._check(columns)
-        arrays = {name: self._array(name, values) for name, values in columns.items()}
-        table = pa.table(arrays)
-        if self.format == "parquet":
-            self._write_parquet(table)
-        elif self.format == "jsonl":
-            self._write_json(table)
+        if self.format == "jsonl":
+            self._write_json(columns)
         else:
-            self._write_csv(table)
+            table = pa.table({name: self._array(name, values) for name, values in columns.items()})
+            if self.format == "parquet":
+                self._write_parquet(table)
+            else:
+                self._write_csv(table)
         self._names = list(columns)
-        self.n_rows += len(table)
+        self.n_rows += max(map(len, columns.values()), default=0)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if kind is not None:
@@ -186,13 +193,30 @@ class TableWriter:
         expected = self._types.get(name)
         if expected is not None and _is_unknown(expected):
             expected = None
-        if name in self._texts:
-            values = [_text(value) for value in (values.tolist() if isinstance(values, np.ndarray) else values)]
+        is_csv = self.format in ("csv", "tsv")
+        if name in self._texts or (
+            is_csv and isinstance(values, list | tuple) and any(isinstance(value, list | dict) for value in values)
+        ):
+            values = self._as_texts(name, values)
         try:
-            return pa.array(values, type=expected, from_pandas=True)
+            array = pa.array(values, type=expected, from_pandas=True)
+            if expected is not None and isinstance(values, list | tuple) and pa.types.is_nested(expected):
+                _check_keys(pa.array(values, from_pandas=True).type, expected)
+            return array
         except (pa.ArrowException, UnicodeEncodeError, OverflowError) as error:
+            if is_csv and isinstance(values, list | tuple) and not isinstance(error, UnicodeEncodeError):
+                return pa.array(self._as_texts(name, values), pa.string())
             wanted = "one type: text, numbers, booleans or lists" if expected is None else f"{expected} as in rows before"
-            raise ValueError(f"{self.name}: the column {name!r} after row {self.n_rows}: {error}; expected {wanted}") from None
+            raise self._unfit(name, f"{error}; expected {wanted}") from None
+
+    def _as_texts(self, name: str, values: Sequence[Any] | np.ndarray) -> list[str | None]:
+        try:
+            return [_text(value) for value in (values.tolist() if isinstance(values, np.ndarray) else values)]
+        except ValueError as error:
+            raise self._unfit(name, str(error)) from None
+
+    def _unfit(self, name: str, reason: str) -> ValueError:
+        return ValueError(f"{self.name}: the column {name!r} after row {self.n_rows}: {reason}")
 
     def _write_parquet(self, table: Any) -> None:
         if self._parquet is not None:
@@ -217,12 +241,12 @@ class TableWriter:
         self._texts = {name for name, type in self._types.items() if _is_null(type)}
         self._types = {name: _settled(type) for name, type in self._types.items()}
         schema = pa.schema(self._types)
-        self._parquet = self._opened.enter_context(pq.ParquetWriter(self._stream, schema, compression="zstd"))
-        for table in self._held:
-            try:
+        try:
+            self._parquet = self._opened.enter_context(pq.ParquetWriter(self._stream, schema, compression="zstd"))
+            for table in self._held:
                 self._parquet.write_table(table.cast(schema))
-            except pa.ArrowException as error:
-                raise ValueError(f"{self.name}: {error}; expected one type for each column") from None
+        except pa.ArrowException as error:
+            raise ValueError(f"{self.name}: {error}; expected one type for each column") from None
         self._held = []
 
     def _write_csv(self, table: Any) -> None:
@@ -230,8 +254,8 @@ class TableWriter:
         from pyarrow import csv
 
         for number, field in enumerate(table.schema):
-            if pa.types.is_nested(field.type):
-                texts = [None if value is None else _json(value) for value in table.column(number).to_pylist()]
+            if pa.types.is_nested(field.type) or pa.types.is_temporal(field.type) or _is_bytes(field.type):
+                texts = self._as_texts(field.name, self._python(field.name, table.column(number)))
                 table = table.set_column(number, field.name, pa.array(texts, pa.string()))
         options = csv.WriteOptions(include_header=self._names is None, delimiter="\t" if self.format == "tsv" else ",")
         buffer = pa.BufferOutputStream()
@@ -239,12 +263,36 @@ class TableWriter:
         assert self._stream is not None
         self._stream.write(buffer.getvalue())
 
-    def _write_json(self, table: Any) -> None:
-        names = [json.dumps(name, ensure_ascii=False) for name in table.column_names]
-        columns = [_json_column(column) for column in table.columns]
-        lines = ["{" + ", ".join(map("{}: {}".format, names, row)) + "}\n" for row in zip(*columns, strict=True)]
+    def _write_json(self, columns: Columns) -> None:
+        names = [json.dumps(name, ensure_ascii=False) for name in columns]
+        texts = [self._json_column(name, values) for name, values in columns.items()]
+        lines = ["{" + ", ".join(map("{}: {}".format, names, row)) + "}\n" for row in zip(*texts, strict=True)]
         assert self._stream is not None
         self._stream.write("".join(lines).encode())
+
+    def _json_column(self, name: str, values: Sequence[Any] | np.ndarray) -> list[str]:
+        """Each value of a column as JSON; floats of arrays with as few digits as tell them apart in their own precision."""
+        import pyarrow as pa
+
+        if not isinstance(values, list | tuple):
+            column = self._array(name, values)
+            if pa.types.is_floating(column.type):
+                texts = column.cast(pa.string()).to_pylist()
+                return ["null" if text is None or text.lstrip("-") in ("nan", "inf") else text for text in texts]
+            values = self._python(name, column)
+        try:
+            texts = [_json(value) for value in values]
+            "".join(texts).encode()
+        except ValueError as error:
+            raise self._unfit(name, str(error)) from None
+        return texts
+
+    def _python(self, name: str, column: Any) -> list[Any]:
+        try:
+            return list(column.to_pylist())
+        except ValueError as error:
+            # Nanoseconds, which Python's own times do not have.
+            raise self._unfit(name, str(error)) from None
 
 
 def _is_null(type: Any) -> bool:
@@ -268,21 +316,30 @@ def _settled(type: Any) -> Any:
     return pa.string() if _is_null(type) else pa.list_(_settled(type.value_type))
 
 
-def _text(value: Any) -> str | None:
-    """A value of a column that is one of text."""
-    if value is None or value != value:
-        return None
-    return value if isinstance(value, str) else _json(value)
+def _is_bytes(type: Any) -> bool:
+    import pyarrow.types as pt
+
+    return bool(pt.is_binary(type) or pt.is_large_binary(type) or pt.is_fixed_size_binary(type) or pt.is_binary_view(type))
 
 
-def _json_column(column: Any) -> list[str]:
-    """Each value of a column as JSON; floats with as few digits as tell them apart in their own precision."""
+def _check_keys(found: Any, expected: Any, place: str = "") -> None:
+    """That dicts have no keys but those of rows before: Arrow would leave them out."""
     import pyarrow as pa
 
-    if pa.types.is_floating(column.type):
-        texts = column.cast(pa.string()).to_pylist()
-        return ["null" if text is None or text.lstrip("-") in ("nan", "inf") else text for text in texts]
-    return [_json(value) for value in column.to_pylist()]
+    if pa.types.is_list(found) and pa.types.is_list(expected):
+        _check_keys(found.value_type, expected.value_type, place)
+    if pa.types.is_struct(found) and pa.types.is_struct(expected):
+        known = {field.name: field.type for field in expected}
+        for field in found:
+            if field.name not in known:
+                raise pa.ArrowInvalid(f"found the key {place + field.name!r}")
+            _check_keys(field.type, known[field.name], f"{place}{field.name}.")
+
+
+def _text(value: Any) -> str | None:
+    """A value of a column that is one of text."""
+    plain = _plain(value)
+    return plain if plain is None or isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
 
 
 def _json(value: Any) -> str:
@@ -290,9 +347,25 @@ def _json(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, list):
+    """A value that JSON has; NaN and infinities are missing ones."""
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, list | tuple):
         return [_plain(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, dict):
+        return {key if isinstance(key, str) else str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, date | time):
+        # Nothing but a missing time differs from itself.
+        return value.isoformat() if value == value else None
+    if isinstance(value, Decimal | timedelta | UUID):
+        return str(value)
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    raise ValueError(f"found a {type(value).__qualname__}, expected text, numbers, booleans, dates, lists or dicts")
 
 
 def _format_of(path: str, format: str | None) -> tuple[str, str | None]:

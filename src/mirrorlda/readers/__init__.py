@@ -6,7 +6,7 @@ import copy
 import os
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -20,7 +20,9 @@ from mirrorlda.readers.vocabularies import MOST_WORDS, Width, read_words, words_
 __all__ = ["BadFileError", "BadRowError", "Reading", "Rows", "Skipped", "read"]
 
 COUNT_FORMATS = ("svmlight", "uci", "mtx")
-FORMATS = ("csv", "tsv", "jsonl", "parquet", "folder", *COUNT_FORMATS)
+TABLE_FORMATS = ("csv", "tsv", "jsonl", "parquet")
+FORMATS = (*TABLE_FORMATS, "folder", *COUNT_FORMATS)
+OWN_COLUMNS = {"folder": folders.COLUMNS, "svmlight": ("label",)}
 ENDINGS = {
     ".csv": "csv",
     ".tsv": "tsv",
@@ -34,19 +36,24 @@ ENDINGS = {
     ".libsvm": "svmlight",
     ".mtx": "mtx",
 }
+# Files that people have, and what they can do with them.
+_SHEET = "Excel files are not read: save the sheet as CSV"
+_PAPER = "only plain text is read: save the texts as a column of a CSV file, or as text files in a folder"
+UNREAD = dict.fromkeys((".xlsx", ".xls"), _SHEET) | dict.fromkeys((".docx", ".doc", ".pdf"), _PAPER)
 
 
 def read(
     files: Files | Iterable[Files],
     *,
     text: str | None = None,
-    columns: Sequence[str] | Mapping[str, str] = (),
+    columns: Sequence[str] | Mapping[str, str] | Literal["all"] = (),
     format: str | None = None,
     bad_rows: Literal["error", "skip"] = "error",
     batch_rows: int = 8192,
     batch_bytes: int = 1 << 24,
     delimiter: str | None = None,
     quote: str | None = '"',
+    label_separator: str | None = None,
     words: Files | None = None,
     n_words: int | None = None,
     zero_based: bool | Literal["auto"] = "auto",
@@ -59,9 +66,10 @@ def read(
         A name may be that of a folder with a sub-folder a class. "-" is standard input. gzip and zstd are told by their content.
     text : str, optional
         The column of the text, in CSV, TSV, JSON lines and Parquet.
-    columns : sequence of str, or dict from str to {"any", "number", "class", "labels"}
+    columns : sequence of str, dict from str to {"any", "number", "class", "labels", "as it is"}, or "all"
         Other columns wanted, and what they must hold: a finite number, one class (text, number or boolean), a list of classes,
-        or any of these.
+        or "any" of these. "as it is" takes whatever the file has, dates, decimals and nested values too. "all" are all columns of
+        the files, that of the text too, as they are; of JSON lines, the keys of the first batch.
         Svmlight has the column "label"; a folder has "folder" and "path".
     format : {"csv", "tsv", "jsonl", "parquet", "svmlight", "uci", "mtx", "folder"}, optional
         By default told from the names of the files.
@@ -71,6 +79,9 @@ def read(
         A batch ends when it has so many rows, or about so many bytes.
     delimiter, quote : str, optional
         Of CSV and TSV; `quote=None` if quotes are characters like any other.
+    label_separator : str, optional
+        Of CSV and TSV: what is between the labels of a column that is asked for as "labels". Spaces around labels, and empty
+        ones, are dropped; an empty field is a missing value, separators alone are an empty list.
     words : name or binary file object, optional
         Words of a file of counts, one a line. By default the file "vocab.<name>.txt" beside it, if there is one.
     n_words : int, optional
@@ -94,13 +105,14 @@ def read(
     """
     sources = expand(files)
     format = format or _format_of(sources)
-    kinds = (
-        dict(columns)
-        if isinstance(columns, Mapping)
-        else dict.fromkeys([columns] if isinstance(columns, str) else columns, "any")
-    )
-    _check(format, text, kinds, bad_rows, batch_rows, batch_bytes, delimiter, quote)
-    request = Request(text, kinds, batch_rows, batch_bytes, delimiter or ("\t" if format == "tsv" else ","), quote)
+    everything = isinstance(columns, str) and columns == "all" and format in TABLE_FORMATS
+    if isinstance(columns, str):
+        columns = [columns] if columns != "all" else OWN_COLUMNS.get(format, ())
+    kinds = dict(columns) if isinstance(columns, Mapping) else dict.fromkeys(columns, "any")
+    _check(format, text, kinds, bad_rows, batch_rows, batch_bytes, delimiter, quote, everything)
+    _check_separator(format, kinds, label_separator)
+    delimiter = delimiter or ("\t" if format == "tsv" else ",")
+    request = Request(text, kinds, batch_rows, batch_bytes, delimiter, quote, label_separator, everything)
     if format == "folder":
         request = replace(request, text="text" if text is None else text)
     return Reading(sources, format, request, bad_rows == "skip", words, n_words, zero_based)
@@ -153,7 +165,7 @@ class Reading:
 
         Parameters
         ----------
-        columns : dict from str to {"any", "number", "class", "labels"}
+        columns : dict from str to {"any", "number", "class", "labels", "as it is"}
 
         Returns
         -------
@@ -168,10 +180,12 @@ class Reading:
         ([['4', '1']], [[4.0, 1.0]])
         """
         kinds = dict(columns)
-        _check_columns(self.format, self.request.text, kinds)
+        _check_columns(self.format, self.request.text, kinds, everything=False)
+        if "labels" in kinds.values():
+            _check_separator(self.format, kinds, self.request.label_separator)
         words = self.words
         other = copy.copy(self)
-        other.request = replace(self.request, columns=kinds)
+        other.request = replace(self.request, columns=kinds, everything=False)
         other.skipped = Skipped()
         if self.skip and kinds.get("label") != self.request.columns.get("label"):
             # Other rows are bad ones, so that other indices may be there.
@@ -211,23 +225,30 @@ class Reading:
             warnings.warn(f"{tally.skipped.count} bad rows skipped, {tally.n_rows} read; the first:\n  {reasons}", stacklevel=2)
 
     def _rows(self, tally: Tally) -> Iterator[Rows]:
+        lines = jsonlines.Jsonlines(self.request)
+        rows_of = lines.rows if self.format == "jsonl" else self._rows_of()
+        names: list[str] = []
+        for number, source in enumerate(self.sources):
+            for rows in rows_of(source, tally):
+                names = names or list(rows.columns)
+                if set(rows.columns) != set(names):
+                    found = f"found the columns {list(rows.columns)}, expected those of the files before, {names}"
+                    raise BadFileError(source.name, f"{found}: name the columns wanted")
+                yield replace(rows, columns={name: rows.columns[name] for name in names}, file_number=number)
         if self.format == "jsonl":
-            lines = jsonlines.Jsonlines(self.request)
-            for source in self.sources:
-                yield from lines.rows(source, tally)
             lines.end(self.sources[-1].name)
-        elif self.format == "svmlight":
+
+    def _rows_of(self) -> Callable[[Source, Tally], Iterator[Rows]]:
+        """What reads one file."""
+        request = self.request
+        if self.format == "svmlight":
             allowed, found = self._measure()
-            for source in self.sources:
-                yield from svmlight.rows(source, self.request, tally, allowed, found)
-        elif self.format in ("uci", "mtx"):
+            return lambda source, tally: svmlight.rows(source, request, tally, allowed, found)
+        if self.format in ("uci", "mtx"):
             _ = self.words
-            for source in self.sources:
-                yield from Triples(source, self.request, tally, self._width).rows(self.format == "uci")
-        else:
-            rows = {"parquet": parquet.rows, "folder": folders.rows}.get(self.format, delimited.rows)
-            for source in self.sources:
-                yield from rows(source, self.request, tally)
+            return lambda source, tally: Triples(source, request, tally, self._width).rows(self.format == "uci")
+        rows = {"parquet": parquet.rows, "folder": folders.rows}.get(self.format, delimited.rows)
+        return lambda source, tally: rows(source, request, tally)
 
     def _measure(self) -> tuple[svmlight.Range, svmlight.Range]:
         """The indices that svmlight files may have, and those that they have: as given, or as a first pass finds them."""
@@ -268,6 +289,8 @@ def _format_of_one(source: Source) -> str:
         return "uci"
     if (ending := os.path.splitext(name)[1]) in ENDINGS:
         return ENDINGS[ending]
+    if ending in UNREAD:
+        raise ValueError(f"{source.name}: {UNREAD[ending]}")
     raise ValueError(f"{source.name}: the name does not tell the format; give format=, one of {list(FORMATS)}")
 
 
@@ -280,6 +303,7 @@ def _check(
     batch_bytes: int,
     delimiter: str | None,
     quote: str | None,
+    everything: bool,
 ) -> None:
     if format not in FORMATS:
         raise ValueError(f"format must be one of {list(FORMATS)}, got {format!r}")
@@ -292,18 +316,31 @@ def _check(
             raise ValueError(f"{name} must be one character, got {character!r}")
     if format in COUNT_FORMATS and text is not None:
         raise ValueError(f"the format {format!r} holds counts, so that text must be None, got {text!r}")
-    _check_columns(format, text, columns)
+    _check_columns(format, text, columns, everything)
 
 
-def _check_columns(format: str, text: str | None, columns: dict[str, str]) -> None:
+def _check_separator(format: str, columns: dict[str, str], separator: str | None) -> None:
+    """That CSV says how labels are separated, where they are asked for, and nothing else does."""
+    labels = [name for name, kind in columns.items() if kind == "labels"]
+    if separator is None:
+        if labels and format in ("csv", "tsv"):
+            raise ValueError(f"the column {labels[0]!r} cannot hold lists in the format {format!r}: give label_separator")
+        return
+    if format not in ("csv", "tsv"):
+        raise ValueError(f"label_separator is for CSV and TSV; the format {format!r} has no labels that are one text")
+    if not separator or any(character in separator for character in "\r\n\0"):
+        raise ValueError(f"label_separator must be text of one line, such as ';', got {separator!r}")
+    if not labels:
+        raise ValueError(f"label_separator={separator!r} is given, but no column is asked for as 'labels'")
+
+
+def _check_columns(format: str, text: str | None, columns: dict[str, str], everything: bool) -> None:
     for name, kind in columns.items():
         if kind not in KINDS:
             raise ValueError(f"the column {name!r} must be one of {list(KINDS)}, got {kind!r}")
-        if kind == "labels" and format in ("csv", "tsv", "folder"):
-            raise ValueError(
-                f"the column {name!r} cannot hold lists in the format {format!r}; JSON lines, Parquet and svmlight have them"
-            )
-    if format in ("csv", "tsv", "jsonl", "parquet") and text is None and not columns:
+        if kind == "labels" and format == "folder":
+            raise ValueError(f"the column {name!r} of a folder is one class, not labels")
+    if format in TABLE_FORMATS and text is None and not columns and not everything:
         raise ValueError("neither text nor columns are given, expected the name of one column at least")
     if text is not None and text in columns:
         raise ValueError(f"the column {text!r} is asked for as text and among columns, expected one of them")

@@ -6,17 +6,20 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from mirrorlda.readers.rows import LONGEST_ROW, BadFileError, Batch, Request, Rows, Tally, column_numbers
 from mirrorlda.readers.streams import Lines, Source
-from mirrorlda.readers.values import PARSERS, UnfitError
+from mirrorlda.readers.values import PARSERS, UnfitError, parse_labels
 
 if TYPE_CHECKING:
     import _csv
 
 BLOCK = 1 << 20
+DELIMITERS = ",;\t|"
+# A first line with a longer name is probably a row with a text.
+LONGEST_NAME = 60
 Fault = tuple[int | None, str]
 
 
@@ -121,12 +124,20 @@ def rows(source: Source, request: Request, tally: Tally) -> Iterator[Rows]:
     with Lines(source, tally) as lines:
         record = _Record(lines)
         names = _names(source.name, record, request)
+        request = request.of(names)
         asked = [request.text] if request.text is not None else []
-        numbers = column_numbers(source.name, [*asked, *request.columns], names)
+        numbers = column_numbers(
+            source.name, [*asked, *request.columns], names, lambda name: _question(name, names, request.delimiter)
+        )
         text_number = numbers[0] if asked else None
-        parsers = [PARSERS[kind] for kind in request.columns.values()]
-        wanted = list(zip(numbers[len(asked) :], parsers, strict=True))
+        parsers = (
+            PARSERS
+            if request.label_separator is None
+            else PARSERS | {"labels": partial(parse_labels, separator=request.label_separator)}
+        )
+        wanted = list(zip(numbers[len(asked) :], [parsers[kind] for kind in request.columns.values()], strict=True))
         batch = Batch(source.name, request, tally)
+        n_before = tally.n_rows
         for place, fields in _records(record, request, tally):
             if len(fields) != len(names):
                 _bad_width(source.name, place, request, tally, fields, names)
@@ -140,7 +151,8 @@ def rows(source: Source, request: Request, tally: Tally) -> Iterator[Rows]:
             batch.add(place.start, sum(map(len, fields)), text, values)
             if batch.is_full:
                 yield batch.take()
-        if batch.lines:
+        # A file without rows has columns.
+        if batch.lines or (request.everything and tally.n_rows == n_before):
             yield batch.take()
 
 
@@ -162,6 +174,17 @@ def _names(file: str, record: _Record, request: Request) -> list[str]:
         line, column_or_none, reason = record.fault
         raise BadFileError(file, f"line {line}, column {column_or_none}, in the names of the columns: {reason}")
     return names
+
+
+def _question(asked: str, names: list[str], delimiter: str) -> str:
+    """What may be amiss with a first line that does not name a column."""
+    line = delimiter.join(names)
+    other = max((character for character in DELIMITERS if character != delimiter), key=line.count)
+    parts = [part.strip(' "') for part in line.split(other)]
+    is_text = max(map(len, names), default=0) > LONGEST_NAME
+    if line.count(other) > line.count(delimiter) and (asked in parts or not is_text):
+        return f"; is the delimiter {other!r}? (delimiter=, --delimiter)"
+    return "; has the file a line with the names of its columns?" if is_text else ""
 
 
 def _records(record: _Record, request: Request, tally: Tally) -> Iterator[tuple[_Record, list[str]]]:

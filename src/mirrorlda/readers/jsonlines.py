@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from mirrorlda.readers.rows import LONGEST_ROW, BadFileError, Batch, Request, Rows, Tally, no_column
 from mirrorlda.readers.streams import Lines, Source
-from mirrorlda.readers.values import CHECKS, UnfitError, as_text, shown
+from mirrorlda.readers.values import AS_IT_IS, CHECKS, UnfitError, as_text, shown
 
 
 class Jsonlines:
-    """A pass over files of JSON lines: it remembers which of the columns asked for have been seen."""
+    """A pass over files of JSON lines: it remembers which columns have been seen."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self.asked = [*([] if request.text is None else [request.text]), *request.columns]
         self.unseen = set(self.asked)
         self.names: dict[str, None] = {}
+        # Where everything is asked for: the keys of the first batch.
+        self.columns: dict[str, None] = {}
 
     def rows(self, source: Source, tally: Tally) -> Iterator[Rows]:
         request = self.request
-        batch = Batch(source.name, request, tally)
+        # Rows as they are wait for their columns as one column.
+        batch = Batch(source.name, replace(request, columns={"row": AS_IT_IS}) if request.everything else request, tally)
         checks = [(name, CHECKS[kind]) for name, kind in request.columns.items()]
         with Lines(source, tally) as lines:
             while line := lines.read():
@@ -35,7 +39,7 @@ class Jsonlines:
                     self._note(row)
                 try:
                     text = None if request.text is None else as_text(row.get(request.text))
-                    values = [check(row.get(name)) for name, check in checks]
+                    values = [self._whole(row)] if request.everything else [check(row.get(name)) for name, check in checks]
                     if b"\\u" in line:
                         _check_encodable([text, *values])
                 except UnfitError:
@@ -43,9 +47,27 @@ class Jsonlines:
                     continue
                 batch.add(lines.number, len(line), text, values)
                 if batch.is_full:
-                    yield batch.take()
+                    yield self._spread(batch.take())
         if batch.lines:
-            yield batch.take()
+            yield self._spread(batch.take())
+
+    def _whole(self, row: dict[str, Any]) -> dict[str, Any]:
+        """A row all of whose keys are known, or become known with its batch."""
+        CHECKS[AS_IT_IS](row)
+        if self.columns and not row.keys() <= self.columns.keys():
+            new = next(name for name in row if name not in self.columns)
+            raise UnfitError(
+                f"found the key {new!r}, expected those of the first batch of rows, {', '.join(map(repr, self.columns))}: "
+                "name the columns wanted"
+            )
+        return row
+
+    def _spread(self, rows: Rows) -> Rows:
+        if not self.request.everything:
+            return rows
+        found = rows.columns["row"]
+        self.columns = self.columns or {name: None for row in found for name in row}
+        return replace(rows, columns={name: [row.get(name) for row in found] for name in self.columns})
 
     def _note(self, row: dict[str, Any]) -> None:
         self.unseen -= row.keys()
@@ -60,8 +82,15 @@ class Jsonlines:
 
     def _bad(self, row: dict[str, Any], line: bytes, lines: Lines, tally: Tally) -> None:
         """Report the first of the columns asked for that is not as it should be."""
-        for name in self.asked:
-            check = as_text if name == self.request.text else CHECKS[self.request.columns[name]]
+        try:
+            if self.request.everything:
+                self._whole(row)
+                _check_encodable(list(row))
+        except UnfitError as error:
+            tally.bad(lines.name, lines.number, None, str(error))
+            return
+        for name in dict.fromkeys([*self.asked, *(row if self.request.everything else ())]):
+            check = as_text if name == self.request.text else CHECKS[self.request.columns.get(name, AS_IT_IS)]
             try:
                 check(row.get(name))
                 _check_encodable([row.get(name)])
@@ -107,6 +136,8 @@ def _check_encodable(values: list[Any]) -> None:
     for value in values:
         if isinstance(value, list):
             _check_encodable(value)
+        elif isinstance(value, dict):
+            _check_encodable([*value, *value.values()])
         elif isinstance(value, str):
             try:
                 value.encode()

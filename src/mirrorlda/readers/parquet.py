@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from mirrorlda.readers.rows import BadFileError, Batch, Request, Rows, Tally, column_numbers
 from mirrorlda.readers.streams import Source
-from mirrorlda.readers.values import CHECKS, UnfitError, as_text
+from mirrorlda.readers.values import AS_IT_IS, CHECKS, UnfitError, as_text
+
+
+class ArrowColumn(Sequence[Any]):
+    """A column as it is: Python's values where they are looked at, Arrow's array for what takes one."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, place: Any) -> Any:
+        return ArrowColumn(self.array[place]) if isinstance(place, slice) else self.array[place].as_py()
+
+    def __arrow_array__(self, type: Any = None) -> Any:
+        return self.array if type is None else self.array.cast(type)
 
 
 def rows(source: Source, request: Request, tally: Tally) -> Iterator[Rows]:
@@ -20,11 +38,14 @@ def rows(source: Source, request: Request, tally: Tally) -> Iterator[Rows]:
     with source.open_seekable(tally) as stream:
         try:
             file = pq.ParquetFile(stream, buffer_size=1 << 20, pre_buffer=False, page_checksum_verification=True)
+            request = request.of(file.schema_arrow.names)
             asked = _asked(source.name, file.schema_arrow, request)
-            batches = file.iter_batches(_batch_rows(file.metadata, request), columns=list(asked), use_threads=False)
+            names = list(dict.fromkeys([*asked, *request.columns]))
+            batches = file.iter_batches(_batch_rows(file.metadata, request), columns=names, use_threads=False)
         except damaged as error:
             raise _damaged(source.name, tally, error) from None
         number = 0
+        n_before = tally.n_rows
         while True:
             try:
                 table = next(batches, None)
@@ -32,6 +53,10 @@ def rows(source: Source, request: Request, tally: Tally) -> Iterator[Rows]:
                 raise _damaged(source.name, tally, error) from None
             if table is None:
                 break
+            if request.is_partly_as_it_is:
+                yield _as_they_are(source.name, table, asked, number, request, tally)
+                number += len(table)
+                continue
             for row in _checked(source.name, table, asked, number, request, tally):
                 batch.add(*row)
                 if batch.is_full:
@@ -39,6 +64,9 @@ def rows(source: Source, request: Request, tally: Tally) -> Iterator[Rows]:
             number += len(table)
     if batch.lines:
         yield batch.take()
+    # A file without rows has columns.
+    if request.is_partly_as_it_is and tally.n_rows == n_before:
+        yield _as_they_are(source.name, file.schema_arrow.empty_table(), asked, number, request, tally)
 
 
 def _damaged(name: str, tally: Tally, error: Exception) -> Exception:
@@ -56,10 +84,12 @@ def _batch_rows(metadata: Any, request: Request) -> int:
 
 def _asked(file: str, schema: Any, request: Request) -> dict[str, Callable[[Any], Any]]:
     """The check of each column that was asked for, if its type is one that can pass."""
+    columns = {name: kind for name, kind in request.columns.items() if kind != AS_IT_IS}
     checks: dict[str, Callable[[Any], Any]] = {} if request.text is None else {request.text: as_text}
-    checks.update({name: CHECKS[kind] for name, kind in request.columns.items()})
-    kinds = dict(request.columns) if request.text is None else {request.text: "text", **request.columns}
+    checks.update({name: CHECKS[kind] for name, kind in columns.items()})
+    kinds = dict(columns) if request.text is None else {request.text: "text", **columns}
     numbers = column_numbers(file, list(checks), schema.names)
+    column_numbers(file, schema.names if request.everything else list(request.columns), schema.names)
     for number, (name, kind) in zip(numbers, kinds.items(), strict=True):
         found = schema.field(number).type
         if not _is_fit(found, kind):
@@ -81,6 +111,36 @@ def _is_fit(found: Any, kind: str) -> bool:
     is_text = bool(pt.is_string(found) or pt.is_large_string(found) or pt.is_string_view(found))
     is_number = bool(pt.is_integer(found) or pt.is_floating(found))
     return {"text": is_text, "number": is_number, "labels": False}.get(kind, is_text or is_number or bool(pt.is_boolean(found)))
+
+
+def _as_they_are(
+    file: str, table: Any, asked: dict[str, Callable[[Any], Any]], before: int, request: Request, tally: Tally
+) -> Rows:
+    """Rows that pass their checks, with Arrow's arrays where a column has none."""
+    import pyarrow as pa
+
+    numbers, texts = np.arange(before + 1, before + 1 + len(table)), None
+    columns: dict[str, Sequence[Any]] = {}
+    try:
+        if asked:
+            found = list(_checked(file, table, asked, before, request, tally))
+            numbers = np.array([row[0] for row in found], np.int64)
+            texts = None if request.text is None else [str(row[2]) for row in found]
+            values = [[row[3][number] for row in found] for number in range(len(asked) - (texts is not None))]
+            columns = dict(zip([name for name in asked if name != request.text], values, strict=True))
+            if len(numbers) < len(table):
+                table = table.take(numbers - before - 1)
+        table.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise BadFileError(file, f"in rows {before + 1} to {before + len(table)}: {error}") from None
+    tally.n_rows += len(numbers)
+    return Rows(
+        file,
+        numbers,
+        texts,
+        None,
+        {name: columns[name] if name in columns else ArrowColumn(table.column(name)) for name in request.columns},
+    )
 
 
 def _checked(

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from mirrorlda.readers.values import AS_IT_IS
+
 # A row longer than this is an error: it bounds the memory that a file without line ends, or with an unclosed quote, can take.
 LONGEST_ROW = 1 << 26
 N_REASONS = 5
+# Of the name of a column, as errors show it.
+SHOWN_NAME = 30
 
 
 class BadFileError(ValueError):
@@ -75,7 +79,10 @@ class Rows:
         None where no text was asked for, and in formats that hold counts.
     counts : csr_array of float32, shape (n_rows, n_words), or None
     columns : dict of lists
-        The columns that were asked for; None stands for a missing value.
+        The columns that were asked for; None stands for a missing value. Columns of Parquet that are asked for as they are are
+        sequences that keep Arrow's arrays.
+    file_number : int
+        Of the file among those that are read, from 0.
 
     Examples
     --------
@@ -90,7 +97,8 @@ class Rows:
     lines: np.ndarray
     texts: list[str] | None
     counts: sp.csr_array | None
-    columns: dict[str, list[Any]]
+    columns: Mapping[str, Sequence[Any]]
+    file_number: int = 0
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -106,6 +114,18 @@ class Request:
     batch_bytes: int
     delimiter: str
     quote: str | None
+    label_separator: str | None = None
+    # Whether all columns of a file are wanted, whatever they are.
+    everything: bool = False
+
+    def of(self, names: Iterable[str]) -> Request:
+        """The request of a file that has the columns with these names."""
+        return replace(self, columns=dict.fromkeys(names, AS_IT_IS)) if self.everything else self
+
+    @property
+    def is_partly_as_it_is(self) -> bool:
+        """Whether a column may hold what no kind of value is."""
+        return self.everything or AS_IT_IS in self.columns.values()
 
 
 @dataclass
@@ -194,15 +214,21 @@ def no_column(name: str, names: Sequence[str]) -> str:
     lowered = {other.lower(): other for other in names}
     near = get_close_matches(name.lower(), list(lowered), n=1)
     hint = f"; did you mean {lowered[near[0]]!r}?" if near else ""
-    there = ", ".join(map(repr, names[:50])) + (f" and {len(names) - 50} others" if len(names) > 50 else "")
+    there = ", ".join(map(_short, names[:50])) + (f" and {len(names) - 50} others" if len(names) > 50 else "")
     return f"no column {name!r}; there are {there or 'none'}{hint}"
 
 
-def column_numbers(file: str, asked: Sequence[str], names: Sequence[str]) -> list[int]:
-    """Where the columns that were asked for are among those of a file."""
+def _short(name: str) -> str:
+    return repr(name if len(name) <= SHOWN_NAME else name[: SHOWN_NAME - 3] + "...")
+
+
+def column_numbers(
+    file: str, asked: Sequence[str], names: Sequence[str], question: Callable[[str], str] = lambda name: ""
+) -> list[int]:
+    """Where the columns that were asked for are among those of a file; `question` says what may be amiss if one is not."""
     for name in asked:
         if name not in names:
-            raise BadFileError(file, no_column(name, names))
+            raise BadFileError(file, no_column(name, names) + question(name))
         if names.count(name) > 1:
             places = [number for number, other in enumerate(names, 1) if other == name]
             raise BadFileError(file, f"the columns {places} are all named {name!r}, expected one")

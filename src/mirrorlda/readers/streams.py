@@ -187,7 +187,9 @@ class Lines:
 
     def _without_mark(self, line: bytes) -> bytes:
         if line.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise BadFileError(self.name, "the file begins with a byte order mark of UTF-16, expected UTF-8")
+            raise BadFileError(
+                self.name, f"the file begins with a byte order mark of UTF-16, expected UTF-8: {_advice('utf-16')}"
+            )
         if line.startswith(b"\xef\xbb\xbf"):
             self.offset += 3
             return line[3:]
@@ -205,11 +207,16 @@ class Lines:
             line.decode()
         except UnicodeDecodeError as error:
             byte = f"0x{line[error.start]:02x} (byte {offset + error.start} of the file)"
-            return self._column(line, error.start), f"found {byte}, which is not UTF-8: {error.reason}"
+            reason = f"found {byte}, which is not UTF-8: {error.reason}; {_advice('cp1252')}"
+            return self._column(line, error.start), reason
         return None
 
     def _column(self, line: bytes, position: int) -> int:
         return len(line[:position].decode(errors="replace")) + 1
+
+
+def _advice(encoding: str) -> str:
+    return f"save the file as UTF-8, for example: iconv -f {encoding} -t utf-8"
 
 
 def expand(files: Files | Iterable[Files]) -> list[Source]:
@@ -220,6 +227,9 @@ def expand(files: Files | Iterable[Files]) -> list[Source]:
     FileNotFoundError
         If a name is not there, or a pattern matches nothing.
     """
+    if hasattr(files, "columns"):
+        what = f"files must be names, patterns or binary file objects, got a {type(files).__name__}"
+        raise TypeError(f"{what}: write it to a file, or count its texts with TextVectorizer and fit a model to the counts")
     is_one = isinstance(files, str | os.PathLike) or hasattr(files, "read")
     given = [cast(Files, files)] if is_one else list(cast(Iterable[Files], files))
     sources: dict[object, Source] = {}

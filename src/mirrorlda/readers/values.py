@@ -7,7 +7,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-KINDS = ("any", "number", "class", "labels")
+# Whatever a file has, dates and nested values too; "any" is what a target may be.
+AS_IT_IS = "as it is"
+KINDS = ("any", "number", "class", "labels", AS_IT_IS)
+DEEPEST = 100
 # float() takes more than files should: underscores and digits of other scripts.
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
@@ -68,6 +71,15 @@ def as_any(value: Any) -> Any:
     return as_labels(value) if type(value) is list else as_class(value)
 
 
+def as_it_is(value: Any, depth: int = 0) -> Any:
+    if depth > DEEPEST:
+        raise UnfitError(f"found a value that is nested more than {DEEPEST} deep, expected less")
+    for part in value.values() if type(value) is dict else value if type(value) is list else ():
+        if type(part) in (list, dict):
+            as_it_is(part, depth + 1)
+    return value
+
+
 def parse_number(value: str) -> float | None:
     """A number of a text format; nothing is a missing one."""
     stripped = value.strip()
@@ -82,5 +94,18 @@ def parse_any(value: str) -> str | None:
     return value or None
 
 
-CHECKS: dict[str, Callable[[Any], Any]] = {"any": as_any, "number": as_number, "class": as_class, "labels": as_labels}
-PARSERS: dict[str, Callable[[str], Any]] = {"any": parse_any, "number": parse_number, "class": parse_any}
+def parse_labels(value: str, separator: str) -> list[str] | None:
+    """Labels of a text format; separators alone are a document that has none, nothing at all one of which none is known."""
+    if not value.strip():
+        return None
+    return [label for part in value.split(separator) if (label := part.strip())]
+
+
+CHECKS: dict[str, Callable[[Any], Any]] = {
+    "any": as_any,
+    "number": as_number,
+    "class": as_class,
+    "labels": as_labels,
+    AS_IT_IS: as_it_is,
+}
+PARSERS: dict[str, Callable[[str], Any]] = {"any": parse_any, "number": parse_number, "class": parse_any, AS_IT_IS: parse_any}

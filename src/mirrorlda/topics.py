@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+# Documents of a corpus that are read at a time.
+_READ_DOCS = 16_384
+
 
 def relevant_words(
     components: Any, shares: Any, names: Any = None, *, n_words: int = 10, relevance: float = 0.5
@@ -14,8 +17,9 @@ def relevant_words(
     """Most relevant words of each topic, the most relevant first.
 
     The relevance of a word w to a topic t is ``p(w|t)**relevance * ln(p(w|t) / p(w))``, with p(w) the mean of all topics,
-    weighted by their shares of the corpus. The most probable words of a supervised topic are stop words, those with the
-    largest lift are rare; in between are those that people read a topic by.
+    weighted by their shares of the corpus. From a relevance of 0.5 to 1 the power of the logarithm falls from 1 to 0. The most
+    probable words of a supervised topic are stop words, those with the largest lift are rare; in between are those that people
+    read a topic by.
 
     Parameters
     ----------
@@ -28,7 +32,7 @@ def relevant_words(
     n_words : int
         Words of each topic, fewer where there are fewer.
     relevance : float
-        Between 0 (lift alone) and 1 (the words' parts of the divergence of the topic from the corpus).
+        Between 0 (lift alone) and 1 (probability alone).
 
     Returns
     -------
@@ -57,24 +61,32 @@ def relevant_words(
     if not 0 <= relevance <= 1:
         raise ValueError(f"relevance must be between 0 and 1, got {relevance}")
 
-    p = np.maximum(components, np.finfo(np.float64).tiny)
-    relevances = p**relevance * np.log(p / (shares @ p / shares.sum()))
-    best = np.argsort(-relevances, axis=1, kind="stable")[:, :n_words]
-    return [[str(word if names is None else names[word]) for word in row] for row in best]
+    tiny, power = np.finfo(np.float64).tiny, min(1.0, 2 - 2 * relevance)
+    mean = np.maximum(shares @ components / shares.sum(), tiny)
+    found = []
+    for topic in components:
+        p = np.maximum(topic, tiny)
+        relevances = p**relevance
+        if power:
+            lift = np.log(p / mean)
+            relevances *= np.where(lift > 0, np.abs(lift) ** power, lift)
+        found.append([str(word if names is None else names[word]) for word in _largest(relevances, n_words)])
+    return found
 
 
 def describe(model: Any, names: Any = None, *, n_words: int = 8, relevance: float = 0.5) -> str:
     """A table of a fitted model's topics, a line each, ordered by what they stand for.
 
-    A regressor's topics come with `coef_`, largest first. With two classes the weight is that for the second class against
-    the first, ``coef_[1] - coef_[0]``. With more, it is that for the class the topic speaks for most, over the mean of
-    all classes. Topics of a `TopicModel` have no weight and are ordered by their share.
+    Topics come with their `effects`. Those of numbers are ordered by the effect on the first target, those of two classes by the
+    effect for the second, the largest first. With more classes, and with labels, a topic is with the one that it speaks for most,
+    again the largest effect first. Topics of a `TopicModel` have no effect and are ordered by their share.
 
     Parameters
     ----------
-    model : TopicModel, TopicClassifier or TopicRegressor
+    model : TopicModel, TopicClassifier, TopicRegressor, or Pipeline that ends with one
     names, n_words, relevance
-        As for `relevant_words`; names are by default those of the corpus or data frame that the model was fitted to.
+        As for `relevant_words`; names are by default those of the corpus or data frame that the model was fitted to, or of the
+        pipeline's vectorizer.
 
     Returns
     -------
@@ -89,57 +101,187 @@ def describe(model: Any, names: Any = None, *, n_words: int = 8, relevance: floa
     >>> model = TopicRegressor(n_topics=3, random_state=0).fit(data.X, data.y)
     >>> table = describe(model, n_words=4)
     >>> table.splitlines()[0].split()
-    ['topic', 'share', 'weight', 'words']
+    ['topic', 'share', 'effect', 'words']
     >>> len(table.splitlines())
     4
     """
-    if not hasattr(model, "topic_shares_"):
-        raise ValueError(f"model must be a fitted TopicModel, TopicClassifier or TopicRegressor, got {type(model).__name__}")
-    if names is None:
-        names = model.vocabulary_.words if hasattr(model, "vocabulary_") else getattr(model, "feature_names_in_", None)
+    estimator = model[-1] if hasattr(model, "steps") else model
+    if not hasattr(estimator, "topic_shares_"):
+        expected = "a fitted TopicModel, TopicClassifier or TopicRegressor, or a Pipeline that ends with one"
+        raise ValueError(f"model must be {expected}, got {type(estimator).__name__}")
+    names, model = names_of(model) if names is None else names, estimator
     shares = model.topic_shares_
     words = relevant_words(model.components_, shares, names, n_words=n_words, relevance=relevance)
-    n_topics = len(words)
-    # Labels stand side by side, as outputs do; classes against each other.
-    classes = None if getattr(model, "_is_multilabel", False) else getattr(model, "classes_", None)
-    outputs = getattr(model, "classes_", getattr(model, "target_names_", None)) if classes is None else None
-    order, weights = _weights(getattr(model, "coef_", None), classes, shares, outputs)
-
-    columns = [("topic", [str(topic) for topic in range(n_topics)])]
+    columns = [("topic", [str(topic) for topic in range(len(words))])]
     columns.append(("share", [f"{share:.1%}" for share in shares]))
-    columns += weights
+    columns += _effect_columns(model)
     widths = [max(len(cell) for cell in (title, *cells)) for title, cells in columns]
     lines = [[title for title, _ in columns] + ["words"]]
-    lines += [[cells[topic] for _, cells in columns] + [" ".join(words[topic])] for topic in order]
+    lines += [[cells[topic] for _, cells in columns] + [" ".join(words[topic])] for topic in ordered(model)]
     return "\n".join(
         "  ".join([cell.rjust(width) for cell, width in zip(line, widths, strict=False)] + line[-1:]) for line in lines
     )
 
 
-def _weights(coef: Any, classes: Any, shares: np.ndarray, outputs: Any = None) -> tuple[np.ndarray, list[tuple[str, list[str]]]]:
-    """The order of the topics, and titled columns with their weights."""
-    if coef is None:
-        return np.argsort(-shares, kind="stable"), []
-    coef = np.asarray(coef, np.float64)
-    if classes is None:
-        titles = [f"output {number}" for number in range(len(coef))]
-        if len(coef) == 1:
-            titles = ["weight"]
-        elif outputs is not None and len(outputs) == len(coef) and np.asarray(outputs).dtype.kind in "US":
-            titles = [f"for {name}" for name in outputs]
-        return np.argsort(-coef[0], kind="stable"), [
-            (title, _signed(weights)) for title, weights in zip(titles, coef, strict=True)
-        ]
-    if len(classes) == 2:
-        weights = coef[1] - coef[0]
-        return np.argsort(-weights, kind="stable"), [(f"for {classes[1]}", _signed(weights))]
-    # The softmax does not see what is common to all classes.
-    relative = coef - coef.mean(axis=0)
-    number, weights = relative.argmax(axis=0), relative.max(axis=0)
-    return np.lexsort((-weights, number)), [("for", [str(classes[c]) for c in number]), ("weight", _signed(weights))]
+def effects(model: Any) -> tuple[list[str], np.ndarray]:
+    """What each topic does to the prediction: how far a document of it alone is from the average document.
+
+    The average document has the topics in the shares of the corpus. Of numbers the effect is in their unit; of two classes it
+    is in log odds of the second; of more classes in the logarithm of a class's probability over the mean of all classes; of
+    labels in log odds of each.
+
+    Parameters
+    ----------
+    model : fitted TopicModel, TopicClassifier or TopicRegressor
+
+    Returns
+    -------
+    names : list of n_rows strings
+        The targets, classes or labels that the rows are of; of two classes the second; none for a `TopicModel`.
+    effects : ndarray of shape (n_rows, n_topics)
+
+    Examples
+    --------
+    >>> from mirrorlda import TopicRegressor
+    >>> from mirrorlda.datasets import make_topics
+    >>> from mirrorlda.topics import effects
+    >>> data = make_topics(n_docs=600, n_words=60, n_topics=3, n_outputs=1, random_state=0)
+    >>> names, values = effects(TopicRegressor(n_topics=3, random_state=0).fit(data.X, data.y))
+    >>> names, values.shape
+    (['prediction'], (1, 3))
+    """
+    shares = np.asarray(model.topic_shares_, np.float64)
+    if not hasattr(model, "coef_"):
+        return [], np.zeros((0, len(shares)))
+    if not hasattr(model, "classes_"):
+        theta = np.vstack([np.eye(len(shares)), shares / shares.sum()])
+        predicted = model._predicted(model._scores_of(theta)).T
+        names = getattr(model, "target_names_", None)
+        if names is None:
+            names = ["prediction"] if len(predicted) == 1 else [f"output {number}" for number in range(len(predicted))]
+        return list(names), predicted[:, :-1] - predicted[:, -1:]
+    names = [str(name) for name in model.classes_]
+    weights = (1.0 if model.response is not None else model.gamma) * np.asarray(model.coef_, np.float64)
+    if len(weights) != len(names):
+        names = [f"score {number}" for number in range(len(weights))]
+    elif not model._is_multilabel and len(names) == 2:
+        names, weights = names[1:], weights[1:] - weights[:1]
+    elif not model._is_multilabel:
+        weights = weights - weights.mean(axis=0)
+    return names, weights - (weights @ shares / shares.sum())[:, None]
 
 
-def _signed(weights: Sequence[float] | np.ndarray) -> list[str]:
+def ordered(model: Any) -> list[int]:
+    """The numbers of a fitted model's topics in the order of `describe`: by what they stand for."""
+    names, values = effects(model)
+    if not names:
+        order = np.argsort(-np.asarray(model.topic_shares_), kind="stable")
+    elif len(names) == 1 or not hasattr(model, "classes_"):
+        order = np.argsort(-values[0], kind="stable")
+    else:
+        order = np.lexsort((-values.max(axis=0), values.argmax(axis=0)))
+    return [int(topic) for topic in order]
+
+
+def to_pyldavis(model: Any, X: Any, names: Any = None) -> dict[str, Any]:
+    """What ``pyLDAvis.prepare`` takes, for the topics of a model and some documents.
+
+    Topics keep their order, but pyLDAvis counts them from 1: its topic 1 is topic 0 of the model. Documents without words have a
+    length of 0, and so no part in the topics' sizes.
+
+    Parameters
+    ----------
+    model : fitted TopicModel, TopicClassifier or TopicRegressor, or Pipeline that ends with one
+    X : sparse matrix or array of shape (n_docs, n_words), or Corpus
+        Counts; for a pipeline, what its first step takes.
+    names : sequence of n_words strings or Vocabulary, optional
+        By default those of the corpus or data frame that the model was fitted to, or of the pipeline's vectorizer.
+
+    Returns
+    -------
+    dict
+        Arguments by their names.
+
+    Examples
+    --------
+    >>> from mirrorlda import TopicModel
+    >>> from mirrorlda.datasets import make_topics
+    >>> from mirrorlda.topics import to_pyldavis
+    >>> X = make_topics(n_docs=100, n_words=30, n_topics=3, random_state=0).X
+    >>> arguments = to_pyldavis(TopicModel(n_topics=3, n_epochs=5, random_state=0).fit(X), X)
+    >>> arguments["doc_topic_dists"].shape, arguments["sort_topics"]
+    ((100, 3), False)
+
+    In a notebook: ``pyLDAvis.enable_notebook()``, then ``pyLDAvis.prepare(**arguments)``.
+    """
+    names = names_of(model) if names is None else getattr(names, "words", names)
+    if hasattr(model, "steps"):
+        X, model = model[:-1].transform(X), model[-1]
+    theta = np.asarray(model.transform(X), np.float64)
+    lengths, frequency = _totals(X)
+    if not frequency.any():
+        raise ValueError("X holds no words, so there is nothing to show")
+    vocab = [str(number) for number in range(len(frequency))] if names is None else [str(name) for name in names]
+    if len(vocab) != len(frequency):
+        raise ValueError(f"names has {len(vocab)} entries, but X has {len(frequency)} words")
+    components = np.asarray(model.components_, np.float64)
+    return {
+        "topic_term_dists": components / components.sum(axis=1, keepdims=True),
+        "doc_topic_dists": theta / theta.sum(axis=1, keepdims=True),
+        "doc_lengths": lengths,
+        "vocab": vocab,
+        "term_frequency": frequency,
+        # start_index=0 would give the numbers of the model, but then the page takes topic 0 for none.
+        "sort_topics": False,
+    }
+
+
+def _totals(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Words of each document, and occurrences of each word, of a matrix or a corpus."""
+    if not hasattr(X, "matrix"):
+        counts = X if hasattr(X, "tocsr") else np.asarray(X)
+        return np.ravel(counts.sum(axis=1)).astype(np.float64), np.ravel(counts.sum(axis=0)).astype(np.float64)
+    lengths, frequency = np.zeros(X.n_docs), np.zeros(X.n_words)
+    for first in range(0, X.n_docs, _READ_DOCS):
+        numbers = np.arange(first, min(first + _READ_DOCS, X.n_docs))
+        lengths[numbers], here = _totals(X.matrix(numbers))
+        frequency += here
+    return lengths, frequency
+
+
+def names_of(model: Any) -> list[str] | None:
+    """What the words of a fitted estimator are called, where that is known.
+
+    They are those of the corpus or data frame of its fit, or of the steps before it in a pipeline.
+    """
+    names: Any = None
+    if len(getattr(model, "steps", ())) > 1 and hasattr(model[0], "get_feature_names_out"):
+        names = model[:-1].get_feature_names_out()
+    else:
+        estimator = model[-1] if hasattr(model, "steps") else model
+        names = getattr(getattr(estimator, "vocabulary_", None), "words", getattr(estimator, "feature_names_in_", None))
+    return None if names is None else [str(name) for name in names]
+
+
+def _effect_columns(model: Any) -> list[tuple[str, list[str]]]:
+    """Titled columns of the effects: one of each target, or the class or label that a topic speaks for most."""
+    names, values = effects(model)
+    if len(names) > 1 and hasattr(model, "classes_"):
+        return [("for", [names[row] for row in values.argmax(axis=0)]), ("effect", signed(values.max(axis=0)))]
+    titles = [f"for {name}" if hasattr(model, "classes_") else f"effect on {name}" for name in names]
+    if names == ["prediction"]:
+        titles = ["effect"]
+    return [(title, signed(row)) for title, row in zip(titles, values, strict=True)]
+
+
+def _largest(values: np.ndarray, n: int) -> np.ndarray:
+    """Where the n largest are, the largest first, equal ones in their order; sorting all of a large vocabulary takes seconds."""
+    least = np.partition(values, -n)[-n] if n < len(values) else values.min()
+    candidates = np.flatnonzero(values >= least)
+    return candidates[np.argsort(-values[candidates], kind="stable")[:n]]
+
+
+def signed(weights: Sequence[float] | np.ndarray) -> list[str]:
     """Three digits of the largest; the same number of decimals for all."""
     largest = np.abs(weights).max(initial=0)
     decimals = max(0, 2 - int(np.floor(np.log10(largest)))) if largest > 0 else 2

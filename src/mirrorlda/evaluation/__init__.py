@@ -1,0 +1,7 @@
+"""How good a model is: measures with intervals on documents that it has not seen, beside those of simpler models."""
+
+from mirrorlda.evaluation.baselines import with_baselines
+from mirrorlda.evaluation.bootstrap import Measure
+from mirrorlda.evaluation.measuring import Evaluation, evaluate
+
+__all__ = ["Evaluation", "Measure", "evaluate", "with_baselines"]

@@ -1,0 +1,246 @@
+"""The documents and targets that a fitted model is judged by, in the model's own terms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
+
+from mirrorlda.classifier import TopicClassifier
+from mirrorlda.corpus import Corpus
+from mirrorlda.evaluation.outcomes import Classes, Labels, Numbers, Outcome
+from mirrorlda.examples import READ_DOCS, chunks
+from mirrorlda.parts import Parts, parts_of
+from mirrorlda.regressor import TopicRegressor
+from mirrorlda.supervised import SupervisedTopicEstimator, without_missing
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Documents that have a target, and their targets.
+
+    Attributes
+    ----------
+    X : Corpus, texts or counts
+    y : ndarray
+        Numbers (n_docs, n_targets) in double, class numbers (n_docs,), or labels (n_docs, n_labels) of 0 and 1.
+    names : list of str
+        Of targets, classes or labels; from `n_known` on, those that the model does not know.
+    n_known : int
+    n_left_out : int
+        Documents without a target.
+    notes : list of str
+    """
+
+    X: Any
+    y: np.ndarray
+    names: list[str]
+    n_known: int
+    n_left_out: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+def names_of_outputs(estimator: Any) -> list[str]:
+    """What a model predicts: its targets, classes or labels."""
+    if isinstance(estimator, TopicClassifier):
+        return [str(name) for name in estimator.classes_.tolist()]
+    if not isinstance(estimator, TopicRegressor):
+        return []
+    n = estimator._n_targets
+    fallback = ["prediction"] if n == 1 else [f"output {number}" for number in range(n)]
+    return list(getattr(estimator, "target_names_", fallback))
+
+
+def truth_of(estimator: SupervisedTopicEstimator, X: Any, y: Any) -> Truth:
+    """Documents of X that have a target, with it: that of y, or that of a corpus."""
+    labels: Sequence[Any] | None = None
+    if isinstance(X, Corpus):
+        if y is not None:
+            raise ValueError("a corpus holds its targets: give it without y")
+        n_docs, X = X.n_docs, X.select(labelled=True)
+        if not X.n_docs:
+            raise ValueError(f"there is nothing to measure: no document of {X!r} has a target")
+        values = X.targets(np.arange(X.n_docs))[0]
+        if getattr(estimator, "_is_multilabel", False) and values.ndim == 2:
+            labels = X.labels
+        else:
+            values = estimator._aligned(values, X)
+        n_left_out = n_docs - X.n_docs
+    else:
+        X, values, n_left_out = _without_missing(estimator, X, y)
+    notes = [f"{_documents(n_left_out)} without a target left out"] if n_left_out else []
+    if isinstance(estimator, TopicRegressor):
+        numbers, names = _numbers(values, estimator._n_targets), names_of_outputs(estimator)
+        return Truth(X, numbers, names, len(names), n_left_out, notes)
+    assert isinstance(estimator, TopicClassifier)
+    coded = _labels(estimator, values, labels) if estimator._is_multilabel else _classes(estimator, values)
+    return Truth(X, *coded[:-1], n_left_out, notes + coded[-1])
+
+
+def counting_parts_of(model: Any) -> Parts:
+    """Parts of a model; a pipeline that takes counts, not texts, scales them with all steps but the last."""
+    parts = parts_of(model)
+    if isinstance(model, Pipeline) and not model[0].__sklearn_tags__().input_tags.string:
+        return replace(parts, scaled=model[:-1].transform, is_scaled=True)
+    return parts
+
+
+def theta_of(parts: Parts, X: Any) -> np.ndarray:
+    """Topic proportions of a corpus, of texts or of counts."""
+    if not isinstance(X, Corpus):
+        return parts.estimator._inferred(parts.scaled(counts_of(parts, X)))
+    if not parts.is_scaled:
+        return parts.estimator._inferred(X)
+    parts.estimator._check_corpus(X)
+    batches = (parts.scaled(X.matrix(numbers)) for numbers in chunks(X.n_docs, READ_DOCS))
+    return np.concatenate([parts.estimator._inferred(batch) for batch in batches])
+
+
+def counts_of(parts: Parts, X: Any, numbers: np.ndarray | None = None) -> Any:
+    """Word counts of the documents with these numbers, or of all, in memory."""
+    if isinstance(X, Corpus):
+        return X.matrix(numbers)
+    some = X if numbers is None else _safe_indexing(X, numbers)
+    return parts.counted(some) if is_text(some) else some
+
+
+def is_text(X: Any) -> bool:
+    if isinstance(X, list | tuple):
+        return bool(X) and isinstance(X[0], str)
+    return not sp.issparse(X) and getattr(X, "ndim", 2) == 1
+
+
+def n_docs_of(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def outcome_of(estimator: SupervisedTopicEstimator, truth: Truth, theta: np.ndarray) -> Outcome:
+    """What the model predicts for documents with these topic proportions, beside what is true."""
+    scores = estimator._scores_of(theta).astype(np.float64)
+    if isinstance(estimator, TopicRegressor):
+        predicted = np.asarray(estimator._predicted(scores), np.float64).reshape(len(scores), -1)
+        if predicted.shape != truth.y.shape:
+            raise ValueError(
+                f"the response predicts {predicted.shape[1]} numbers for a document that has {truth.y.shape[1]}: there is no "
+                "measure of the two"
+            )
+        return Numbers(truth.names, truth.y, predicted)
+    assert isinstance(estimator, TopicClassifier)
+    predicted = estimator._response().predict(scores)
+    probabilities = estimator._probabilities(scores) if estimator.response is None else None
+    return beside(truth, predicted, probabilities)
+
+
+def beside(truth: Truth, predicted: np.ndarray, probabilities: np.ndarray | None) -> Outcome:
+    """Predicted class numbers, or labels of the model, beside what is true."""
+    if truth.y.ndim == 1:
+        return Classes(truth.names, truth.n_known, truth.y, predicted, probabilities)
+    unknown = np.zeros((len(truth.y), len(truth.names) - truth.n_known), np.int8)
+    return Labels(truth.names, truth.n_known, truth.y, np.hstack([predicted, unknown]), probabilities)
+
+
+def _without_missing(estimator: SupervisedTopicEstimator, X: Any, y: Any) -> tuple[Any, np.ndarray, int]:
+    """Documents and targets without those that have none: None, NaN, or -1 where it is no class of the model."""
+    if y is None:
+        raise ValueError("y is missing: there is nothing to compare the predictions with")
+    n_docs = n_docs_of(X)
+    if not n_docs:
+        raise ValueError("there is nothing to measure: X has no documents")
+    if hasattr(y, "toarray"):
+        y = y.toarray()
+    elif isinstance(y, list | tuple) and np.asarray(y).dtype.kind in "US":
+        # NumPy would make the string "nan" of a NaN among strings.
+        y = np.array(y, object)
+    values, has_target = without_missing(np.asarray(y))
+    if len(values) != n_docs:
+        raise ValueError(f"X has {n_docs} documents, but y has {len(values)}")
+    has_target = np.ones(n_docs, bool) if has_target is None else has_target
+    if isinstance(estimator, TopicClassifier) and values.ndim == 1 and values.dtype.kind == "i" and -1 not in estimator.classes_:
+        has_target &= values != -1
+        if not has_target.any():
+            raise ValueError(f"y has no targets: all {n_docs} are -1")
+    if has_target.all():
+        return X, values, 0
+    kept = np.flatnonzero(has_target)
+    return _safe_indexing(X, kept), values[kept], n_docs - len(kept)
+
+
+def _numbers(values: np.ndarray, n_targets: int) -> np.ndarray:
+    if values.dtype.kind not in "fiub" and not all(isinstance(value, Real) for value in values.ravel()):
+        raise ValueError(f"y must hold numbers, got {values.dtype}: {values.ravel()[:3].tolist()}")
+    numbers = values.astype(np.float64).reshape(len(values), -1)
+    if numbers.shape[1] != n_targets:
+        raise ValueError(f"y has {numbers.shape[1]} targets a document, but the model has {n_targets}")
+    if not np.isfinite(numbers).all():
+        row, column = np.argwhere(~np.isfinite(numbers))[0]
+        raise ValueError(f"y[{row}] is {numbers[row, column]}, expected a finite number")
+    return numbers
+
+
+def _classes(estimator: TopicClassifier, values: np.ndarray) -> tuple[np.ndarray, list[str], int, list[str]]:
+    """Class numbers, names and notes; classes that the model does not know come after its own."""
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise ValueError(f"y has shape {values.shape}, but the model was fitted with one class a document")
+    names, places = names_of_outputs(estimator), {label: place for place, label in enumerate(estimator.classes_.tolist())}
+    n_known = len(names)
+    present = values.tolist()
+    numbers = np.array([places.setdefault(value, len(places)) for value in present], np.int64)
+    if len(places) == n_known:
+        return numbers, names, n_known, []
+    unknown = list(places)[n_known:]
+    if (numbers >= n_known).all():
+        raise ValueError(f"y has the classes {_listed(unknown)}, none of which the model knows: it knows {_listed(list(places))}")
+    count = int((numbers >= n_known).sum())
+    note = (
+        f"{_documents(count)} of classes that the model does not know ({_listed(unknown)}): they count as wrong in accuracy and "
+        f"F1, and are left out of the other measures"
+    )
+    return numbers, names + [str(name) for name in unknown], n_known, [note]
+
+
+def _labels(
+    estimator: TopicClassifier, values: np.ndarray, labels: Sequence[Any] | None
+) -> tuple[np.ndarray, list[str], int, list[str]]:
+    """0 and 1 for each label of the model, then for those that it does not know; `labels` are what the columns stand for."""
+    names = names_of_outputs(estimator)
+    if values.ndim != 2 or (labels is None and values.shape[1] != len(names)):
+        raise ValueError(f"y has shape {values.shape}, expected (n_docs, {len(names)}), the labels of the model")
+    if not ((values == 0) | (values == 1)).all():
+        row, column = np.argwhere((values != 0) & (values != 1))[0]
+        raise ValueError(f"y[{row}, {column}] is {values[row, column]}, expected 0 or 1")
+    if labels is None:
+        return values.astype(np.int8), names, len(names), []
+    places = {label: place for place, label in enumerate(estimator.classes_.tolist())}
+    n_known = len(places)
+    columns = [places.setdefault(label, len(places)) for label in labels]
+    unknown = list(places)[n_known:]
+    if unknown and len(unknown) == len(labels):
+        raise ValueError(
+            f"the corpus has the labels {_listed(unknown)}, none of which the model knows: it knows {_listed(names)}"
+        )
+    aligned = np.zeros((len(values), len(places)), np.int8)
+    aligned[:, columns] = values
+    used: np.ndarray = aligned[:, n_known:].max(axis=0, initial=0) > 0
+    aligned = np.hstack([aligned[:, :n_known], aligned[:, n_known:][:, used]])
+    unknown = [label for place, label in enumerate(unknown) if used[place]]
+    note = (
+        f"labels that the model does not know ({_listed(unknown)}) count as not predicted in F1 and accuracy, and are left out "
+        f"of the other measures"
+    )
+    return aligned, names + [str(name) for name in unknown], n_known, [note] if unknown else []
+
+
+def _listed(names: list[Any]) -> str:
+    return ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def _documents(n: int) -> str:
+    return f"{n:,} document{'' if n == 1 else 's'}"

@@ -1,4 +1,8 @@
-"""The grid that inference and back-propagation share, the maker of random problems, hypothesis' settings."""
+"""The grid that inference and back-propagation share, the maker of random problems, a browser, hypothesis' settings."""
+
+import os
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -46,3 +50,46 @@ def make_problem():
         return phi.astype(dtype), sp.csr_array(csr, shape=(len(sizes), n_words))
 
     return make
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium, driven by playwright."""
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if chromium is None and os.environ.get("CI"):
+        pytest.fail("no chromium, chromium-browser or google-chrome is installed: `make browser` installs it")
+    if chromium is None:
+        pytest.skip("no chromium, chromium-browser or google-chrome is installed")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser):
+    """open_page(path, **context) -> the page of a file, with the lists `errors` and `requests`; both must stay empty.
+
+    `errors` are exceptions and what is written to the console as an error or a warning; `requests` the addresses of whatever the
+    page loads beside itself. `context` goes to playwright's `new_context`: viewport, color_scheme and the like.
+    """
+    opened = []
+
+    def open_page(path, **context):
+        page = browser.new_context(**context).new_page()
+        page.errors, page.requests = [], []
+        own = Path(path).resolve().as_uri()
+        page.on("pageerror", lambda error: page.errors.append(str(error)))
+        page.on("console", lambda message: page.errors.append(message.text) if message.type in ("error", "warning") else None)
+        page.on("request", lambda request: page.requests.append(request.url) if request.url.partition("#")[0] != own else None)
+        opened.append(page)
+        page.goto(own)
+        return page
+
+    yield open_page
+    for page in opened:
+        page.context.close()
+    assert [page.errors for page in opened] == [[]] * len(opened)
+    assert [page.requests for page in opened] == [[]] * len(opened)

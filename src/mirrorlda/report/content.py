@@ -1,0 +1,302 @@
+"""What a page about a model holds, as plain values: the model itself, rounded, its topics, and documents that show them."""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import mirrorlda
+from mirrorlda import topics
+from mirrorlda.classifier import TopicClassifier
+from mirrorlda.fitting import TopicEstimator
+from mirrorlda.inference import FLOOR
+from mirrorlda.parts import Parts, parts_of
+from mirrorlda.responses import Ordinal, Poisson, Response, Sigmoid, Softmax, SquaredError, Words
+
+_NUMBERS: dict[type[Response], str] = {SquaredError: "gaussian", Poisson: "poisson", Ordinal: "ordinal"}
+# Bytes that the topics may take of a page, and words that it has in any case.
+_BYTES_OF_PHI, _LEAST_WORDS = 3_000_000, 5000
+_STEPS = 65535
+_SHOWN_DOCUMENTS = 3
+_SHOWN_LETTERS = 600
+_SHOWN_LABELS = 5
+_SHOWN_SETTING = 200
+# Parameters that say nothing of the model, or what the page says anyway.
+_UNTOLD = ("n_jobs", "verbose", "n_topics")
+
+
+def _words_that_fit(n_topics: int) -> int:
+    """How many words keep the page below some 4 MB: 16 bits for each word and topic, as text a third more."""
+    return max(_LEAST_WORDS, int(_BYTES_OF_PHI * 0.75 / 2 / n_topics))
+
+
+def content(
+    model: Any,
+    *,
+    evaluation: Any = None,
+    documents: Iterable[str] | None = None,
+    truths: Any = None,
+    title: str | None = None,
+    configuration: Mapping[str, Any] | None = None,
+    max_words: int | None = None,
+) -> dict[str, Any]:
+    """The data of the page, values that JSON has: no NaN, no NumPy.
+
+    Parameters
+    ----------
+    model, evaluation, documents, truths, title, configuration, max_words
+        As for `report`.
+
+    Returns
+    -------
+    dict
+
+    Examples
+    --------
+    >>> from mirrorlda import TopicRegressor
+    >>> from mirrorlda.datasets import make_topics
+    >>> from mirrorlda.report.content import content
+    >>> data = make_topics(n_docs=600, n_words=60, n_topics=3, n_outputs=1, random_state=0)
+    >>> page = content(TopicRegressor(n_topics=3, random_state=0).fit(data.X, data.y), max_words=50)
+    >>> page["task"], page["outputs"], page["n_words"], len(page["model"]["words"])
+    ('regression', ['prediction'], 60, 50)
+    """
+    parts = parts_of(model)
+    estimator = parts.estimator
+    max_words = _words_that_fit(len(estimator.components_)) if max_words is None else max_words
+    if max_words < 1:
+        raise ValueError(f"max_words must be at least 1, got {max_words}")
+    shares = np.asarray(estimator.topic_shares_, np.float64)
+    shares = shares / shares.sum()
+    frequencies = shares @ np.asarray(estimator.components_, np.float64)
+    chosen = np.argsort(-frequencies, kind="stable")[:max_words]
+    names, effects = topics.effects(estimator)
+    settings, other_settings = _settings(estimator, configuration or {})
+    n_docs, seconds = settings.pop("n_docs", None), settings.pop("seconds", None)
+    return {
+        "version": mirrorlda.__version__,
+        "title": title or f"{type(estimator).__name__} of {len(shares)} topics",
+        "task": task_of(estimator),
+        "outputs": _outputs(estimator),
+        "configuration": {str(name): _setting(value) for name, value in settings.items()},
+        "other_settings": {str(name): _setting(value) for name, value in other_settings.items()},
+        "n_words": len(frequencies),
+        "n_docs": None if n_docs is None else int(n_docs),
+        "seconds": None if seconds is None else _number(seconds),
+        "model": _model(parts, parts.names, chosen),
+        "topics": {
+            "shares": _rounded(shares),
+            "effect_names": names,
+            "effects": [_rounded(row) for row in effects],
+            "order": topics.ordered(estimator),
+            "map": _map(np.asarray(estimator.components_, np.float64), chosen),
+        },
+        "history": {name: _rounded(values) for name, values in estimator.history_.items()},
+        "evaluation": None if evaluation is None else evaluation.as_json(),
+        "documents": None if documents is None else _documents(parts, list(documents), truths),
+    }
+
+
+def task_of(estimator: TopicEstimator) -> str:
+    """What the model is for, as an `Evaluation` names it."""
+    if not hasattr(estimator, "coef_"):
+        return "topics"
+    if not isinstance(estimator, TopicClassifier):
+        return "regression"
+    return "multilabel" if estimator._is_multilabel else "classification"
+
+
+def _outputs(estimator: TopicEstimator) -> list[str]:
+    if isinstance(estimator, TopicClassifier):
+        return [str(name) for name in estimator.classes_.tolist()]
+    return [str(name) for name in topics.effects(estimator)[0]]
+
+
+def _kind(estimator: TopicEstimator) -> str:
+    """The response as a page can compute it; "other" where it cannot."""
+    response = type(estimator._response())
+    if response is Words:
+        return "words"
+    if isinstance(estimator, TopicClassifier):
+        expected, name = (Sigmoid, "sigmoid") if estimator._is_multilabel else (Softmax, "softmax")
+        is_known = response is expected and len(estimator.coef_) == len(estimator.classes_)
+        return name if is_known else "other"
+    return _NUMBERS.get(response, "other")
+
+
+def _model(parts: Parts, names: Sequence[str] | None, chosen: np.ndarray) -> dict[str, Any]:
+    estimator, definition = parts.estimator, None
+    if parts.vocabulary is not None and not parts.is_scaled:
+        text = parts.vocabulary.definition
+        definition = {"lowercase": text.lowercase, "bigrams": text.bigrams, "stop_words": list(text.stop_words)}
+    response = estimator._response()
+    levels = getattr(estimator, "levels_", None)
+    if levels is None:
+        levels = np.arange(response.n_levels) if isinstance(response, Ordinal) else []
+    layers = estimator._layers(np.ones((1, len(estimator.components_))), response, estimator.alpha_)
+    low, phi = _encoded(np.asarray(estimator.components_)[:, chosen].T)
+    weights = getattr(estimator, "word_weights_", None)
+    return {
+        "words": [str(word) for word in chosen.tolist()] if names is None else [names[word] for word in chosen.tolist()],
+        "definition": definition,
+        "n_topics": len(estimator.components_),
+        "n_layers": layers.n_layers,
+        "step_size": layers.step_size if isinstance(layers.step_size, str) else float(layers.step_size),
+        "alpha": layers.alpha.tolist(),
+        "phi": phi,
+        "phi_low": low,
+        "word_weights": None if weights is None else _rounded(weights[chosen]),
+        "count_scale": estimator.count_scale,
+        "U": np.asarray(estimator._fitted_U(), np.float64).tolist(),
+        "response": {
+            "kind": _kind(estimator),
+            "gamma": float(getattr(response, "gamma", 1.0)),
+            "mean": np.asarray(getattr(estimator, "_mean", []), np.float64).tolist(),
+            "scale": np.asarray(getattr(estimator, "_scale", []), np.float64).tolist(),
+            "levels": np.asarray(levels, np.float64).tolist(),
+        },
+    }
+
+
+def _encoded(phi: np.ndarray) -> tuple[float, str]:
+    """The logarithm of the smallest entry, and 16 bits for each of the logarithms between it and 0."""
+    logarithms = np.log(np.clip(phi.astype(np.float64), FLOOR, 1.0))
+    low = float(logarithms.min())
+    numbers = np.rint(_STEPS * (1 - logarithms / low)) if low < 0 else np.zeros_like(logarithms)
+    return low, base64.b64encode(numbers.astype("<u2").tobytes()).decode("ascii")
+
+
+def _map(components: np.ndarray, chosen: np.ndarray) -> list[list[float]]:
+    """Topics in the plane, Jensen-Shannon distances kept as well as two dimensions can; words not chosen count as one."""
+    p = components[:, chosen]
+    p = np.maximum(np.hstack([p, 1 - p.sum(axis=1, keepdims=True)]), FLOOR)
+    n_topics = len(p)
+    entropy = -(p * np.log(p)).sum(axis=1)
+    squares = np.zeros((n_topics, n_topics))
+    for topic in range(1, n_topics):
+        mean = (p[:topic] + p[topic]) / 2
+        divergence = -(mean * np.log(mean)).sum(axis=1) - (entropy[:topic] + entropy[topic]) / 2
+        squares[topic, :topic] = squares[:topic, topic] = np.maximum(divergence, 0)
+    centred = squares - squares.mean(axis=0) - squares.mean(axis=1, keepdims=True) + squares.mean()
+    values, vectors = np.linalg.eigh(-centred / 2)
+    places = np.zeros((n_topics, 2))
+    for axis, number in enumerate(range(n_topics - 1, max(n_topics - 3, -1), -1)):
+        vector = vectors[:, number]
+        # An eigenvector has no sign of its own: the farthest topic is on the positive side.
+        places[:, axis] = vector * np.sign(vector[np.argmax(np.abs(vector))]) * math.sqrt(max(values[number], 0.0))
+    places /= np.abs(places).max() or 1.0
+    return places.round(4).tolist()
+
+
+def _documents(parts: Parts, texts: list[str], truths: Any) -> list[list[dict[str, Any]]]:
+    """For each topic the documents with most of it."""
+    truths = None if truths is None else list(truths)
+    if truths is not None and len(truths) != len(texts):
+        raise ValueError(f"truths has {len(truths)} entries, but there are {len(texts)} documents")
+    estimator = parts.estimator
+    theta = estimator._inferred(parts.scaled(parts.counted(texts))) if texts else np.zeros((0, len(estimator.components_)))
+    best = np.argsort(-theta, axis=0, kind="stable")[:_SHOWN_DOCUMENTS].T
+    shown = np.unique(best)
+    columns = estimator._columns(theta[shown]) if len(shown) else {}
+    predictions = {int(number): _prediction(estimator, columns, row) for row, number in enumerate(shown)}
+    return [
+        [
+            {
+                "text": _shortened(texts[number]),
+                "share": _number(theta[number, topic]),
+                "truth": None if truths is None else _truth(estimator, truths[number]),
+                "prediction": predictions[number],
+            }
+            for number in numbers.tolist()
+        ]
+        for topic, numbers in enumerate(best)
+    ]
+
+
+def _prediction(estimator: TopicEstimator, columns: Mapping[str, np.ndarray], row: int) -> str | None:
+    """A few words for the prediction of one document."""
+    if not columns:
+        return None
+    if not isinstance(estimator, TopicClassifier):
+        return _numbers(_outputs(estimator), [column[row] for name, column in columns.items() if name.startswith("prediction")])
+    if estimator._is_multilabel:
+        return _labels([name for name in _outputs(estimator) if columns[f"prediction_{name}"][row]])
+    predicted = columns["prediction"][row]
+    probability = columns.get(f"probability_{predicted}")
+    return str(predicted) if probability is None else f"{predicted} ({probability[row]:.0%})"
+
+
+def _truth(estimator: TopicEstimator, truth: Any) -> str | None:
+    if truth is None or (isinstance(truth, float | np.floating) and not np.isfinite(truth)):
+        return None
+    if task_of(estimator) == "multilabel" and not isinstance(truth, str):
+        names, row = _outputs(estimator), list(truth)
+        is_indicator = len(row) == len(names) and not any(isinstance(value, str) for value in row)
+        return _labels([name for name, value in zip(names, row, strict=True) if value] if is_indicator else list(map(str, row)))
+    if task_of(estimator) == "regression" and not isinstance(truth, str):
+        return _numbers(_outputs(estimator), np.atleast_1d(np.asarray(truth, np.float64)).tolist())
+    return str(truth)
+
+
+def _numbers(names: Sequence[str], values: Sequence[float]) -> str:
+    if len(values) == 1 or len(values) != len(names):
+        return ", ".join(f"{value:.4g}" for value in values)
+    return ", ".join(f"{name} {value:.4g}" for name, value in zip(names, values, strict=True))
+
+
+def _labels(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN_LABELS} more" if len(names) > _SHOWN_LABELS else ""
+    return ", ".join(names[:_SHOWN_LABELS]) + more if names else "no label"
+
+
+def _shortened(text: str) -> str:
+    """The beginning of a text, up to the end of a word."""
+    text = " ".join(text[: 2 * _SHOWN_LETTERS].split()) if len(text) > _SHOWN_LETTERS else text.strip()
+    if len(text) <= _SHOWN_LETTERS:
+        return text
+    beginning = text[: _SHOWN_LETTERS + 1]
+    return (beginning.rpartition(" ")[0] or beginning[:-1]).rstrip() + " …"
+
+
+def _settings(estimator: TopicEstimator, configuration: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What tells this model from another: the configuration, and parameters that are not at their defaults; then the others."""
+    shown = {name: value for name, value in configuration.items() if not isinstance(value, Mapping)}
+    others = {name: value for group in configuration.values() if isinstance(group, Mapping) for name, value in group.items()}
+    defaults = {name: parameter.default for name, parameter in inspect.signature(type(estimator)).parameters.items()}
+    for name, value in estimator.get_params(deep=False).items():
+        if name in _UNTOLD or name in shown:
+            continue
+        is_default = not isinstance(value, np.ndarray) and value == defaults[name]
+        (others if is_default else shown)[name] = value
+    return shown, others
+
+
+def _setting(value: Any) -> bool | int | float | str | None:
+    """A scalar that JSON has, or words for what it has not."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    words = _in_words(value.tolist() if isinstance(value, np.ndarray) else value)
+    return words if len(words) <= _SHOWN_SETTING else words[: _SHOWN_SETTING - 1] + "…"
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "; ".join(f"{name}: {_in_words(part)}" for name, part in value.items())
+    return ", ".join(map(_in_words, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _rounded(values: Any) -> list[float | None]:
+    return [_number(value) for value in np.asarray(values, np.float64).tolist()]
+
+
+def _number(value: float) -> float | None:
+    """Six digits; JSON has neither NaN nor infinities."""
+    return float(f"{value:.6g}") if math.isfinite(value) else None

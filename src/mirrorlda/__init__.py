@@ -5,16 +5,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mirrorlda.inference import Trace, infer
-from mirrorlda.learning import DivergedError
-from mirrorlda.objective import Gradients, value_and_grad
-
 if TYPE_CHECKING:
     from mirrorlda.checkpoints import Checkpoint
     from mirrorlda.corpus import Corpus
     from mirrorlda.description import Target
     from mirrorlda.estimators import TopicClassifier, TopicModel, TopicRegressor
     from mirrorlda.files import load, save
+    from mirrorlda.inference import Trace, infer
+    from mirrorlda.learning import DivergedError
+    from mirrorlda.objective import Gradients, value_and_grad
     from mirrorlda.prediction import predict_files
     from mirrorlda.preparation import prepare
     from mirrorlda.shards import CorpusError
@@ -48,24 +47,29 @@ __all__ = [
     "value_and_grad",
 ]
 
-# Imported when they are asked for: scikit-learn and what reads files take longer than all the rest.
+# Imported when they are asked for: the command line answers at once, and scikit-learn takes longer than all the rest.
 _LATER = {
     "Checkpoint": "checkpoints",
     "Corpus": "corpus",
     "CorpusError": "shards",
     "CorpusWriter": "writer",
+    "DivergedError": "learning",
     "FileFormatError": "tensors",
+    "Gradients": "objective",
     "Target": "description",
     "TextDefinition": "text",
     "TextVectorizer": "vectorizer",
     "TopicClassifier": "estimators",
     "TopicModel": "estimators",
     "TopicRegressor": "estimators",
+    "Trace": "inference",
     "Vocabulary": "text",
+    "infer": "inference",
     "load": "files",
     "predict_files": "prediction",
     "prepare": "preparation",
     "save": "files",
+    "value_and_grad": "objective",
 }
 
 

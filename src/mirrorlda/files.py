@@ -49,6 +49,7 @@ def load(path: AnyPath, *, response: Response | None = None) -> Any:
     Parameters
     ----------
     path : path of the file
+        Or of the folder that the command `mirrorlda train` made, which has it as "model.mirrorlda".
     response : Response, optional
         For a model that was fitted with a response of the user's own, of which the file has only the name: that response.
 
@@ -67,6 +68,10 @@ def load(path: AnyPath, *, response: Response | None = None) -> Any:
     >>> load(path)
     TopicModel(n_topics=7)
     """
+    if os.path.isdir(path):
+        folder, path = os.fsdecode(path), os.path.join(os.fsdecode(path), "model.mirrorlda")
+        if not os.path.exists(path):
+            raise FileNotFoundError(f"{folder} holds no model: there is no model.mirrorlda in it")
     arrays, meta = tensors.read(path, _KIND)
     with tensors.explained(path):
         if not isinstance(meta.pop("package", None), str):

@@ -1,4 +1,4 @@
-# make demo | test | lint | bench | bench-scale | quality | wheel | soak | clean
+# make demo | test | lint | docs | bench | bench-scale | quality | wheel | soak | clean
 #
 # Every target makes its own virtual environment inside the checkout and installs what it needs from PyPI. Needed beforehand: Python 3.11 or
 # later with the venv module, and a C++20 compiler. CMake and Ninja come from PyPI where they are missing.
@@ -7,19 +7,20 @@ PYTHON ?= python3
 CXX ?= c++
 # Where python3 is not named so, or a certain one is wanted: make test PYTHON=python3.13
 
-SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE $(wildcard core/*) $(wildcard src/mirrorlda/*) $(wildcard src/mirrorlda/readers/*)
+SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE $(wildcard core/*) $(wildcard src/mirrorlda/*) $(wildcard src/mirrorlda/*/*)
 TESTS ?= tests
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: help demo test lint bench bench-scale quality wheel soak clean tools
+.PHONY: browser help demo test lint docs bench bench-scale quality wheel soak clean tools
 
 help:
-	@echo "make demo     train on film reviews and read the topics"
+	@echo "make demo     train on film reviews, measure the model, write a page about it"
 	@echo "make test     build the wheel, install it, test it"
 	@echo "make lint     ruff, mypy, import-linter"
+	@echo "make docs     the site of docs/ in build/docs"
 	@echo "make bench    speed, beside tomotopy and scikit-learn"
 	@echo "make bench-scale  documents beyond memory, 701,000 words, text to counts of the files in TEXTS=..."
 	@echo "make quality  how good, beside tuned baselines, on the files in DATA=..."
@@ -55,22 +56,37 @@ build/wheels/made: $(SOURCES) | .venv-wheel/made
 	touch $@
 
 demo: .venv-demo/installed
-	.venv-demo/bin/python examples/reviews.py
+	.venv-demo/bin/mirrorlda demo -o build/demo
 
 # A tenth of `make soak` is part of it where the compiler has the sanitizers.
 # What is tested is the built wheel. Covers: the core against the oracle, central differences and JAX; properties; estimators and scikit-learn's
 # own checks; every example in a docstring, in README.md and in docs/. On the best instruction set of the machine: `make soak`
 # has the others.
-test: .venv-test/installed
+test: .venv-test/installed browser
 	.venv-test/bin/python -P -c "import mirrorlda; print('testing', mirrorlda.__file__)"
 	if [ -e "$$($(CXX) -print-file-name=libasan.so)" ]; then $(MAKE) .venv-soak/installed && $(SANITIZERS) .venv-soak/bin/pytest --quiet --capture=sys $(SANITIZED_SAMPLE); fi
 	.venv-test/bin/pytest --numprocesses 2 --doctest-modules --pyargs $(TESTS) mirrorlda
 
+# The page is tested in a browser. On Debian and Ubuntu it is installed where there is none; elsewhere those tests are skipped, and say so.
+browser:
+	@command -v chromium chromium-browser google-chrome >/dev/null || { \
+	  command -v apt-get >/dev/null && { [ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null; } || \
+	    { echo "no Chromium: tests of the page will be skipped" >&2; exit 0; }; \
+	  sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
+	  echo "installing chromium"; \
+	  $$sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -qq --yes --no-install-recommends chromium fonts-dejavu-core >/dev/null; }
+
 lint: .venv-lint/made
-	.venv-lint/bin/ruff check src tests examples benchmarks experiments
-	.venv-lint/bin/ruff format --check src tests examples benchmarks experiments
+	.venv-lint/bin/ruff check src tests docs/conf.py docs/extensions benchmarks experiments
+	.venv-lint/bin/ruff format --check src tests docs/conf.py docs/extensions benchmarks experiments
 	.venv-lint/bin/mypy
 	PYTHONPATH=src .venv-lint/bin/lint-imports --no-cache
+
+# Warnings are errors, and so is a reference that leads nowhere. Nothing is downloaded while it builds.
+docs: .venv-docs/installed
+	rm -rf build/docs
+	.venv-docs/bin/python -P -m sphinx --fail-on-warning --keep-going --nitpicky --fresh-env --quiet --doctree-dir build/doctrees docs build/docs
+	@echo "build/docs/index.html"
 
 bench: .venv-bench/installed
 	.venv-bench/bin/python benchmarks/bench.py

@@ -239,6 +239,25 @@ def test_held_out_documents_are_those_of_a_column_or_a_file(folder, tmp_path, ro
     )
 
 
+def test_a_pipe_is_trained_on_and_prepared(folder, tmp_path):
+    small = ["--format", "csv", "--text", "review", "--target", "stars", "--topics", "4", "--epochs", "5", "--no-baselines", "-q"]
+    run("train", "-", *small, "-o", tmp_path / "m", input=(folder / "reviews.csv").read_text())
+    assert mirrorlda.load(tmp_path / "m").coef_.shape == (1, 4)
+    run(
+        "prepare",
+        "-",
+        "--format",
+        "csv",
+        "--text",
+        "review",
+        "-q",
+        "-o",
+        tmp_path / "c",
+        input=(folder / "reviews.csv").read_text(),
+    )
+    assert len(mirrorlda.Corpus(tmp_path / "c")) == N_DOCS
+
+
 def test_options_come_from_a_file_and_are_kept_with_the_model(folder, tmp_path):
     (tmp_path / "a.toml").write_text(
         f'files = ["{folder}/reviews.csv"]\ntext = "review"\ntarget = "verdict"\ntopics = 3\nepochs = 9\n'

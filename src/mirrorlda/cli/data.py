@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -93,6 +95,16 @@ def is_corpus(files: tuple[str, ...]) -> bool:
 
 def named(files: tuple[str, ...]) -> str | list[str]:
     return files[0] if len(files) == 1 else list(files)
+
+
+def readable_twice(files: tuple[str, ...], folder: Path) -> tuple[str, ...]:
+    """The same files; standard input, which can be read once only, is kept in a folder: words are chosen before counting."""
+    if "-" not in files:
+        return files
+    kept = folder / "standard-input"
+    with open(kept, "wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return tuple(str(kept) if name == "-" else name for name in files)
 
 
 def column_names(files: tuple[str, ...], reading: dict[str, Any]) -> list[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
 
-from mirrorlda.cli.data import files_argument, is_corpus, jobs_option, named, quiet_option, reading_options, taken
+from mirrorlda.cli.data import files_argument, is_corpus, jobs_option, named, quiet_option, readable_twice, reading_options, taken
 from mirrorlda.cli.sections import Sectioned
 from mirrorlda.cli.sections import option as section_option
 from mirrorlda.cli.terminal import as_json, print_json
@@ -100,21 +102,22 @@ def command(files: tuple[str, ...], output: str, as_json: bool, **options: Any) 
     if is_corpus((output,)) and not options["force"]:
         raise click.UsageError(f"{output} holds a corpus: --force replaces it")
     reading, words = taken(options), words_taken(options)
-    corpus = prepare(
-        named(files),
-        output,
-        text=options["text"],
-        target=list(options["target"]) or None,
-        target_kind=options["target_kind"],
-        id=options["id"],
-        split=options["split"],
-        test_fraction=options["test_fraction"],
-        seed=options["seed"],
-        n_threads=n_threads_of(options["jobs"]),
-        verbose=not options["quiet"],
-        **words,
-        **reading,
-    )
+    with TemporaryDirectory(prefix="mirrorlda-") as folder:
+        corpus = prepare(
+            named(readable_twice(files, Path(folder))),
+            output,
+            text=options["text"],
+            target=list(options["target"]) or None,
+            target_kind=options["target_kind"],
+            id=options["id"],
+            split=options["split"],
+            test_fraction=options["test_fraction"],
+            seed=options["seed"],
+            n_threads=n_threads_of(options["jobs"]),
+            verbose=not options["quiet"],
+            **words,
+            **reading,
+        )
     target = corpus.target
     if as_json:
         about = None if target is None else {"kind": target.kind, "names": list(target.names), "values": list(target.values)}

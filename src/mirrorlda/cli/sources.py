@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mirrorlda.cli.data import held_out_part, is_corpus, named, taken
+from mirrorlda.cli.data import held_out_part, is_corpus, named, readable_twice, taken
 from mirrorlda.cli.prepare import words_taken
 from mirrorlda.cli.terminal import say
 
@@ -48,7 +48,7 @@ def parts_of(files: tuple[str, ...], work: Path, options: dict[str, Any]) -> Par
         corpus = Corpus(work / "corpus")
     else:
         corpus = prepare(
-            named(files),
+            named(readable_twice(files, work)),
             work / "corpus",
             **columns,
             target_kind=None if not targets else "numbers" if len(targets) > 1 else TARGET_KINDS[task],

@@ -1,0 +1,83 @@
+"""Coherence: whether the top words of a topic belong together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mirrorlda.documents import as_documents
+from mirrorlda.metrics.top_words import columns_of, first_words
+
+
+def npmi_coherence(topics: Any, X: Any, names: Any = None, *, n_words: int = 10, epsilon: float = 1e-12) -> np.ndarray:
+    """Coherence of each topic: the mean normalised pointwise mutual information (NPMI) of the pairs of its top words.
+
+    With P(a) the share of the documents that word a is in, and P(a, b) that of the documents that have both words, it is
+    ``ln((P(a, b) + epsilon) / (P(a) P(b))) / -ln(P(a, b) + epsilon)``: 1 for words always together, 0 for independent ones.
+
+    Parameters
+    ----------
+    topics : array of shape (n_topics, n_words), or sequence of sequences
+        Floating-point numbers are weights of all words, as in `components_`: the top words are those with the largest.
+        Integers and strings are the top words themselves, best first: columns of X, or their names.
+    X : sparse matrix, sparse array or array of shape (n_docs, n_words)
+        Counts of the documents in which words are together or not: those of training, or others.
+    names : sequence of strings, optional
+        What the columns of X are called; by default their numbers, as in `mirrorlda.topics.relevant_words`.
+    n_words : int
+        Top words of each topic, at least 2.
+    epsilon : float
+        The default is gensim's. Words never together are above -1 with it, rare ones the most: -0.5 if each is in one
+        document of a thousand. With 0 they are -1.
+
+    Returns
+    -------
+    ndarray of shape (n_topics,)
+
+    Notes
+    -----
+    The values are those of gensim's ``CoherenceModel(coherence="c_npmi", window_size=...)`` if its window holds the longest
+    document. Two kinds of pairs, for which NPMI is not defined, differ: a pair with a word that is in no document is 0 (in
+    gensim infinite), two words that are both in every document are 1 (in gensim -1).
+
+    Examples
+    --------
+    >>> from mirrorlda.metrics import npmi_coherence
+    >>> X = [[1, 1, 0, 0], [2, 1, 0, 1], [0, 0, 3, 0], [0, 0, 1, 1]]
+    >>> npmi_coherence([["cat", "dog"], ["cat", "sun"], ["cat", "the"]], X, ["cat", "dog", "sun", "the"], n_words=2).round(2)
+    array([ 1.  , -0.95,  0.  ])
+    >>> components = [[0.4, 0.4, 0.1, 0.1], [0.4, 0.1, 0.4, 0.1]]
+    >>> npmi_coherence(components, X, n_words=2, epsilon=0)
+    array([ 1., -1.])
+    """
+    if n_words < 2:
+        raise ValueError(f"n_words must be at least 2, for coherence is one of pairs, got {n_words}")
+    if not 0 <= epsilon < 1:
+        raise ValueError(f"epsilon must be at least 0 and below 1, got {epsilon}")
+    documents = as_documents(X)
+    if not documents.counts.any():
+        raise ValueError(f"X must have a count above zero, got none in shape ({documents.n_docs}, {documents.n_words})")
+    top_words = columns_of(first_words(topics, n_words, documents.n_words), names, documents.n_words)
+
+    occurs = (documents.counts > 0).astype(np.int64), documents.indices, documents.indptr
+    by_word = sp.csr_array(occurs, shape=(documents.n_docs, documents.n_words)).tocsc()
+    first, second = np.triu_indices(n_words, 1)
+    coherence = np.empty(len(top_words))
+    for topic, words in enumerate(top_words):
+        among = by_word[:, words]
+        coherence[topic] = _npmi((among.T @ among).toarray() / documents.n_docs, epsilon)[first, second].mean()
+    return coherence
+
+
+def _npmi(joint: np.ndarray, epsilon: float) -> np.ndarray:
+    """NPMI of words a and b from the shares ``joint[a, b]`` of the documents that have both, and ``joint[a, a]`` that have a."""
+    p = joint.diagonal()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        npmi = np.log((joint + epsilon) / np.outer(p, p)) / -np.log(joint + epsilon)
+    if epsilon == 0:
+        npmi[joint == 0] = -1
+    npmi[joint == 1] = 1
+    npmi[np.outer(p, p) == 0] = 0
+    return npmi

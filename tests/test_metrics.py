@@ -1,4 +1,4 @@
-"""Measures of topics: by hand, by their properties, and against gensim."""
+"""Measures: by hand, by their properties, and against gensim and scikit-learn."""
 
 import numpy as np
 import pytest
@@ -8,9 +8,11 @@ from gensim.models import CoherenceModel
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import r2_score
 
 from mirrorlda.datasets import make_topics
-from mirrorlda.metrics import npmi_coherence, topic_diversity
+from mirrorlda.metrics import cv_coherence, npmi_coherence, predictive_r2, sparsity, topic_diversity
+from mirrorlda.text import TextDefinition, Vocabulary
 from mirrorlda.topics import relevant_words
 
 NAMES = ["cat", "dog", "sun", "the", "none", "all"]
@@ -148,6 +150,107 @@ def test_coherence_agrees_with_gensim(seed):
     assert_allclose(npmi_coherence(topics, counts, n_words=8), model.get_coherence_per_topic(), rtol=1e-12, atol=1e-12)
 
 
+# Coherence in windows
+
+
+def random_texts(seed, n_docs=300, n_words=300, n_topics=6, length=10):
+    """Tokens, frequent and rare, many of them repeated; from none to more than a window of 110; topics of the frequent ones."""
+    rng = np.random.default_rng(seed)
+    names = np.array([f"w{number}" for number in range(n_words)])
+    texts = []
+    for n_tokens in rng.choice([0, 1, 7, 109, 110, 111, 150, 400], n_docs):
+        shares = rng.gamma(0.3, size=n_words) / (1 + np.arange(n_words))
+        texts.append(rng.choice(names, n_tokens, p=shares / shares.sum()).tolist())
+    return texts, [rng.choice(names[:100], length, replace=False).tolist() for _ in range(n_topics)]
+
+
+def gensim_cv(topics, texts, window_size=110):
+    model = CoherenceModel(
+        topics=topics,
+        texts=texts,
+        dictionary=Dictionary(texts),
+        coherence="c_v",
+        window_size=window_size,
+        topn=len(topics[0]),
+        processes=1,
+    )
+    return model.get_coherence_per_topic()
+
+
+@pytest.mark.parametrize(("seed", "window_size"), [(0, 110), (1, 110), (2, 10), (3, 2), (4, 1), (5, 1000)])
+def test_cv_agrees_with_gensim(seed, window_size):
+    """Words repeated, rare, never together, and in no text; texts that are empty, shorter than a window, and longer."""
+    texts, topics = random_texts(seed)
+    topics[0][4] = "nowhere"
+    expected = gensim_cv(topics, texts, window_size)
+    assert np.isfinite(expected).all()
+    assert_allclose(cv_coherence(topics, texts, window_size=window_size), expected, rtol=1e-10, atol=1e-10)
+
+
+def test_cv_of_a_word_in_every_window_agrees_with_gensim():
+    texts = [["all", "each", "cat", "dog"], ["each", "sun", "all"], ["all", "cat", "each"]]
+    topics = [["all", "each", "cat"], ["dog", "sun", "all"]]
+    assert_allclose(cv_coherence(topics, texts, n_words=3), gensim_cv(topics, texts), rtol=1e-10)
+
+
+def test_cv_of_texts_that_repeat_no_word_is_that_of_windows_counted_one_by_one():
+    rng = np.random.default_rng(0)
+    names = [f"w{number}" for number in range(40)]
+    texts = [rng.permutation(names)[: rng.integers(41)].tolist() for _ in range(100)]
+    topics = [names[:5], names[20:25]]
+    windows = [set(text[begin : begin + 6]) for text in texts for begin in range(max(len(text) - 6, 0) + 1)]
+    for topic, value in zip(topics, cv_coherence(topics, texts, n_words=5, window_size=6), strict=True):
+        inside = np.array([[word in window for word in topic] for window in windows], float)
+        joint = inside.T @ inside / len(windows)
+        npmi = np.log((joint + 1e-12) / np.outer(joint.diagonal(), joint.diagonal())) / -np.log(joint + 1e-12)
+        total = npmi.sum(axis=0)
+        cosines = [row @ total / np.sqrt(row @ row * (total @ total)) for row in npmi]
+        assert value == pytest.approx(np.mean(cosines), abs=1e-12)
+
+
+def test_cv_of_batches_is_that_of_all(monkeypatch):
+    texts, topics = random_texts(0)
+    expected = cv_coherence(topics, texts)
+    monkeypatch.setattr("mirrorlda.metrics.windows._BATCH", 7)
+    assert_array_equal(cv_coherence(topics, iter(texts)), expected)
+
+
+def test_cv_reads_texts_and_tokens_weights_numbers_and_names():
+    tokens, topics = random_texts(0)
+    expected = cv_coherence(topics, tokens)
+    texts = [", ".join(text).upper() for text in tokens]
+    names = Vocabulary([f"w{number}" for number in range(300)]).words
+    numbers = [[names.index(word) for word in topic] for topic in topics]
+    weights = np.zeros((len(topics), 300))
+    for row, words in zip(weights, numbers, strict=True):
+        row[words] = np.arange(10, 0, -1)
+    for given_topics, given_texts in [(topics, texts), (numbers, texts), (weights, tokens), (np.array(topics), np.array(texts))]:
+        assert_array_equal(cv_coherence(given_topics, given_texts, names), expected)
+
+
+def test_cv_reads_texts_as_defined():
+    texts = ["The cat and the dog", "cat dog sun", "Sun of the dog"]
+    definition = TextDefinition(lowercase=False, stop_words=("the", "of"))
+    expected = cv_coherence([["cat", "Sun"]], [definition.words(text) for text in texts], n_words=2, window_size=2)
+    assert_array_equal(cv_coherence([["cat", "Sun"]], texts, n_words=2, window_size=2, definition=definition), expected)
+    assert cv_coherence([["cat", "Sun"]], texts, n_words=2, window_size=2) == [0.0]
+
+
+def test_cv_of_fewer_than_two_words_that_occur_is_0():
+    coherence = cv_coherence([["cat", "none"], ["no", "none"], ["cat", "dog"]], [["cat", "dog"], []], n_words=2)
+    assert_allclose(coherence, [0, 0, 1], atol=1e-12)
+
+
+def test_planted_topics_have_more_cv_than_mixed_ones():
+    data = make_topics(n_docs=300, n_words=200, n_topics=5, random_state=0)
+    names = [f"w{number}" for number in range(200)]
+    rng = np.random.default_rng(0)
+    counts = sp.csr_array(data.X).toarray().astype(int)
+    texts = [rng.permutation(np.repeat(names, row)).tolist() for row in counts]
+    mixed = rng.permuted(data.components, axis=1)
+    assert cv_coherence(data.components, texts, names).min() > cv_coherence(mixed, texts, names).max()
+
+
 # Diversity
 
 
@@ -178,13 +281,125 @@ def test_the_defaults_are_those_of_the_literature():
     assert_array_equal(npmi_coherence(components, counts), npmi_coherence(components, counts, n_words=10))
 
 
+# Sparsity
+
+
+def test_sparsity_by_hand():
+    theta = [[0.9, 0.1, 0.0, 0.0], [0.1, 0.2, 0.3, 0.4], [0.0, 0.0, 0.0, 1.0], [0.25, 0.25, 0.25, 0.25]]
+    assert sparsity(theta) == pytest.approx((1 + 3 + 1 + 4) / 16)
+    assert sparsity(theta, 0.5) == pytest.approx((1 + 2 + 1 + 2) / 16)
+    assert sparsity(theta, mass=1) == pytest.approx((2 + 4 + 1 + 4) / 16)
+
+
+def test_sparsity_reaches_the_mass_in_spite_of_rounding():
+    theta = [[0.3, 0.3, 0.3, 0.1]]
+    assert np.cumsum(theta)[2] < 0.9
+    assert sparsity(theta) == sparsity(np.float32(theta)) == 0.75
+    assert sparsity(np.full((1, 10), 0.1, np.float32)) == 0.9
+    assert sparsity(np.full((1, 10), 0.1), mass=1) == 1
+
+
+@given(st.integers(1, 8), st.floats(0.01, 1), st.integers(0, 2**32 - 1))
+def test_sparsity_is_that_of_topics_taken_one_by_one(n_topics, mass, seed):
+    theta = np.random.default_rng(seed).dirichlet(np.full(n_topics, 0.5), 20)
+    n_dominant = []
+    for row in theta:
+        taken, rest = [], sorted(row)
+        while sum(taken) < mass - 1e-6:
+            taken.append(rest.pop())
+        n_dominant.append(len(taken))
+    assert sparsity(theta, mass) == pytest.approx(np.mean(n_dominant) / n_topics)
+
+
+@pytest.mark.parametrize(
+    ("theta", "mass", "message"),
+    [
+        ([[0.5, 0.5]], 0, "mass must be above 0 and at most 1, got 0"),
+        ([[0.5, 0.5]], 1.1, "mass must be above 0 and at most 1, got 1.1"),
+        ([[0.5, 0.5]], np.nan, "mass must be above 0 and at most 1, got nan"),
+        ([0.5, 0.5], 0.9, r"theta must have shape \(n_docs, n_topics\), neither of them 0, got \(2,\)"),
+        (np.zeros((0, 3)), 0.9, r"got \(0, 3\)"),
+        ([[0.5, 0.5], [1.5, -0.5]], 0.9, r"theta\[1, 1\] is -0.5, expected a proportion"),
+        ([[0.5, np.nan]], 0.9, r"theta\[0, 1\] is nan"),
+        ([[0.5, 0.5], [0.5, 0.4]], 0.9, "the proportions of document 1 add up to 0.9, expected 1"),
+        ([[0.0, np.inf]], 0.9, "the proportions of document 0 add up to inf, expected 1"),
+    ],
+)
+def test_errors_of_sparsity_name_what_is_wrong(theta, mass, message):
+    with pytest.raises(ValueError, match=message):
+        sparsity(theta, mass)
+
+
+# Predictive R2
+
+
+def test_predictive_r2_by_hand():
+    """1 - (0 + 1 + 1 + 0) / (4 + 0 + 0 + 4) with the mean 3 of y."""
+    assert predictive_r2([1, 3, 3, 5], [1, 2, 4, 5]) == pytest.approx(0.75)
+    assert predictive_r2([1, 3, 3, 5], [3, 3, 3, 3]) == 0
+    assert predictive_r2([1, 3, 3, 5], [1, 3, 3, 5]) == 1
+    assert predictive_r2([[1, 0], [3, 2]], [[1, 1], [3, 1]]) == pytest.approx((1 + 0) / 2)
+
+
+@given(st.integers(2, 30), st.integers(1, 4), st.floats(-1e3, 1e3), st.integers(0, 2**32 - 1))
+def test_predictive_r2_agrees_with_scikit_learn(n_docs, n_outputs, offset, seed):
+    rng = np.random.default_rng(seed)
+    y, predicted = rng.normal(offset, 2, (2, n_docs, n_outputs))
+    assert predictive_r2(y, predicted) == pytest.approx(r2_score(y, predicted), rel=1e-9)
+    assert predictive_r2(y[:, 0], predicted[:, :1]) == pytest.approx(r2_score(y[:, 0], predicted[:, 0]), rel=1e-9)
+
+
+@pytest.mark.parametrize("predicted", [[0.1, 0.1, 0.1], [1, 2, 3]])
+def test_predictive_r2_of_a_constant_is_not_defined(predicted):
+    assert np.isnan(predictive_r2([0.1, 0.1, 0.1], predicted))
+    assert np.isnan(predictive_r2([[0.1, 1], [0.1, 2], [0.1, 3]], np.ones((3, 2))))
+    assert np.isnan(predictive_r2([1], [1]))
+
+
+@pytest.mark.parametrize(
+    ("y", "predicted", "message"),
+    [
+        ([1, 2, 3], [1, 2], r"predicted must have the shape of y, got \(2,\) for \(3,\)"),
+        ([[1, 2]], [1, 2], r"predicted must have the shape of y, got \(2,\) for \(1, 2\)"),
+        ([], [], r"y must be of shape .*, got \(0,\)"),
+        ([1.0, np.nan], [1, 2], "y has nan for document 1, output 0"),
+        ([1, 2], [[1], [np.inf]], "predicted has inf for document 1, output 0"),
+        (1, 1, r"y must be of shape .*, got \(\)"),
+    ],
+)
+def test_errors_of_predictive_r2_name_what_is_wrong(y, predicted, message):
+    with pytest.raises(ValueError, match=message):
+        predictive_r2(y, predicted)
+
+
 # Errors
+
+
+@pytest.mark.parametrize(
+    ("topics", "texts", "options", "message"),
+    [
+        ([["cat"]], [["cat"]], {"n_words": 1}, "n_words must be at least 2.*got 1"),
+        ([["cat", "dog"]], [["cat"]], {"window_size": 0}, "window_size must be at least 1, got 0"),
+        ([["cat", "dog"]], "cat dog", {}, "texts must be an iterable of texts, got one string"),
+        ([["cat", "dog"]], [["cat"], None], {}, "text 1 must be a string or a sequence of tokens, got None"),
+        ([["cat", "dog"]], [["Cat"], []], {}, "texts have none of the words of the topics, the first of which is 'cat'"),
+        ([["cat", "dog"]], [], {}, "texts have none of the words"),
+        ([[0, 1]], [["cat"]], {}, "names must be given, for topics has weights or numbers"),
+        (COMPONENTS, [["cat"]], {}, "names must be given, for topics has weights or numbers"),
+        ([[0, 6]], [["cat"]], {"names": NAMES}, "topic 0 has the word 6, but words are numbered 0 to 5"),
+        (COMPONENTS, [["cat"]], {"names": NAMES[:2]}, "topic 0 has weights for 6 words, expected 2"),
+        ([[0, 1]], [["cat"]], {"names": ["cat", "cat"]}, "names must differ, got 'cat' for words 0 and 1"),
+    ],
+)
+def test_errors_of_cv_name_what_is_wrong(topics, texts, options, message):
+    with pytest.raises(ValueError, match=message):
+        cv_coherence(topics, texts, **({"n_words": 2} | options))
 
 
 @pytest.mark.parametrize(
     ("topics", "options", "message"),
     [
-        ([[0, 1], [6, 2]], {}, "topic 1 has the word 6, but the words of X are numbered 0 to 5"),
+        ([[0, 1], [6, 2]], {}, "topic 1 has the word 6, but words are numbered 0 to 5"),
         ([[0, 1], [2, -1]], {}, "topic 1 has the word -1"),
         ([["cat", "dog"], ["sun", "moon"]], {"names": NAMES}, "topic 1 has the word 'moon', which is not among the names"),
         ([["cat", "dog"]], {}, "topic 0 has the word 'cat', which is not among the names"),

@@ -56,20 +56,40 @@ def columns_of(words: np.ndarray, names: Any, n_columns: int) -> np.ndarray:
         raise ValueError(f"names has {len(names)} entries, but X has {n_columns} words")
     if words.dtype.kind == "U":
         return _columns_by_name(words, range(n_columns) if names is None else names)
-    outside = np.argwhere((words < 0) | (words >= n_columns))
-    if len(outside):
-        topic, rank = outside[0]
-        raise ValueError(f"topic {topic} has the word {words[topic, rank]}, but the words of X are numbered 0 to {n_columns - 1}")
+    _check_numbers(words, n_columns)
     return words
 
 
+def names_of(words: np.ndarray, names: Any) -> list[list[str]]:
+    """Names of words given by number or name."""
+    if words.dtype.kind == "U":
+        return words.tolist()  # type: ignore[no-any-return]
+    if names is None:
+        raise ValueError("names must be given, for topics has weights or numbers of words, and texts have their names")
+    _check_numbers(words, len(names))
+    called = list(_numbered(names))
+    return [[called[word] for word in row] for row in words.tolist()]
+
+
+def _check_numbers(words: np.ndarray, n_columns: int) -> None:
+    outside = np.argwhere((words < 0) | (words >= n_columns))
+    if len(outside):
+        topic, rank = outside[0]
+        raise ValueError(f"topic {topic} has the word {words[topic, rank]}, but words are numbered 0 to {n_columns - 1}")
+
+
 def _columns_by_name(words: np.ndarray, names: Any) -> np.ndarray:
-    columns: dict[str, int] = {}
-    for column, name in enumerate(map(str, names)):
-        if columns.setdefault(name, column) != column:
-            raise ValueError(f"names must differ, got {name!r} for words {columns[name]} and {column}")
+    columns = _numbered(names)
     for topic, row in enumerate(words.tolist()):
         for word in row:
             if word not in columns:
                 raise ValueError(f"topic {topic} has the word {word!r}, which is not among the names of the words of X")
     return np.array([[columns[word] for word in row] for row in words.tolist()])
+
+
+def _numbered(names: Any) -> dict[str, int]:
+    columns: dict[str, int] = {}
+    for column, name in enumerate(map(str, names)):
+        if columns.setdefault(name, column) != column:
+            raise ValueError(f"names must differ, got {name!r} for words {columns[name]} and {column}")
+    return columns

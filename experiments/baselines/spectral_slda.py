@@ -1,0 +1,236 @@
+"""Supervised LDA by the method of moments: the two-stage Spectral-sLDA of Wang and Zhu (NIPS 2014).
+
+The moments of LDA are those of Anandkumar et al. (NIPS 2012). With topics mu_i, Dirichlet parameters alpha_i that sum to
+alpha0, and the mean response eta'theta:
+
+    M2 = sum_i   alpha_i / (alpha0 (alpha0 + 1))                            mu_i mu_i'
+    M3 = sum_i 2 alpha_i / (alpha0 (alpha0 + 1) (alpha0 + 2))               mu_i (x) mu_i (x) mu_i
+    My = sum_i 2 alpha_i / (alpha0 (alpha0 + 1) (alpha0 + 2)) eta_i         mu_i mu_i'
+
+W whitens M2. The eigenpairs lambda_i, v_i of M3(W, W, W) give alpha_i and mu_i, and v_i' W' My W v_i gives eta_i.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import psi
+from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+# Numbers that a batch may hold in memory at once.
+BATCH = 4_000_000
+# Of the randomised eigenvectors of M2: vectors beside the wanted ones, and rounds of subspace iteration.
+OVERSAMPLING, ROUNDS = 20, 15
+# Of the tensor power method: random starts for each topic, steps from each of them, further steps from the best.
+STARTS, STEPS, MORE_STEPS = 40, 30, 60
+# Sampling noise makes probabilities negative. A topic gives every word at least this share of the word's frequency.
+LEAST_SHARE = 0.01
+# Fold-in ends when the mean proportion moves by less than this in a step.
+TOLERANCE, MOST_UPDATES = 1e-4, 100
+
+
+def ordered(lengths: np.ndarray, n_words: int) -> np.ndarray:
+    """The number of ordered choices of n_words words in documents of these lengths."""
+    return np.prod([lengths - used for used in range(n_words)], axis=0)
+
+
+def outer_sum(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Equivalent to np.einsum("ni,nj,nk->ijk", A, A, B), in batches."""
+    k = A.shape[1]
+    total = np.zeros((k * k, k))
+    size = max(1, BATCH // k**2)
+    for start in range(0, len(A), size):
+        a, b = A[start : start + size], B[start : start + size]
+        total += (a[:, :, None] * a[:, None, :]).reshape(len(a), k * k).T @ b
+    return total.reshape(k, k, k)
+
+
+def in_all_places(T: np.ndarray) -> np.ndarray:
+    """The sum of T (k, k, k), symmetric in its first two axes, with its last axis in each of the three places."""
+    return T + T.transpose(0, 2, 1) + T.transpose(2, 0, 1)
+
+
+def pairs(X: Any, W: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The sum over documents of weight times W'(x1 x2')W over all ordered pairs of two of the document's words."""
+    P = X @ W
+    return P.T @ (weights[:, None] * P) - W.T @ ((X.T @ weights)[:, None] * W)
+
+
+def triples(X: Any, W: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The sum over documents of weight times W'x1 (x) W'x2 (x) W'x3 over all ordered triples of three of the document's words."""
+    P = X @ W
+    weighted = weights[:, None] * P
+    # Of all n^3 triples, those that use a word twice go; those that use one three times went three times, and come back twice.
+    repeated = in_all_places(outer_sum(W, X.T @ weighted))
+    return outer_sum(P, weighted) - repeated + 2 * outer_sum(W, (X.T @ weights)[:, None] * W)
+
+
+def mean_word(X: Any) -> np.ndarray:
+    """E[x1] (n_words,)."""
+    return X.T @ (1 / X.sum(axis=1)) / X.shape[0]
+
+
+def whitening(X: Any, n_topics: int, alpha0: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """W and B (n_words, n_topics) with W' M2 W = B' W = I, and M2 nearly B B'."""
+    n_docs, n_words = X.shape
+    weights = 1 / (n_docs * ordered(X.sum(axis=1), 2))
+    diagonal, m1 = X.T @ weights, mean_word(X)
+
+    def times_m2(Q: np.ndarray) -> np.ndarray:
+        return X.T @ (weights[:, None] * (X @ Q)) - diagonal[:, None] * Q - alpha0 / (alpha0 + 1) * np.outer(m1, m1 @ Q)
+
+    Q = rng.standard_normal((n_words, min(n_words, n_topics + OVERSAMPLING)))
+    for _ in range(ROUNDS):
+        Q = np.linalg.qr(times_m2(Q))[0]
+    values, vectors = np.linalg.eigh(Q.T @ times_m2(Q))
+    n_positive = int((values > 0).sum())
+    if n_positive < n_topics:
+        raise ValueError(
+            f"n_topics={n_topics}, but the second moment of X has {n_positive} positive eigenvalues: take fewer topics"
+        )
+    roots, U = np.sqrt(values[-n_topics:]), Q @ vectors[:, -n_topics:]
+    return U / roots, U * roots
+
+
+def third_moment(X: Any, W: np.ndarray, alpha0: float) -> np.ndarray:
+    """M3(W, W, W)."""
+    n_docs, lengths = X.shape[0], X.sum(axis=1)
+    m1 = mean_word(X) @ W
+    second = pairs(X, W, 1 / (n_docs * ordered(lengths, 2)))
+    third = triples(X, W, 1 / (n_docs * ordered(lengths, 3)))
+    once = in_all_places(second[:, :, None] * m1)
+    cube = m1[:, None, None] * m1[:, None] * m1
+    return third - alpha0 / (alpha0 + 2) * once + 2 * alpha0**2 / ((alpha0 + 1) * (alpha0 + 2)) * cube
+
+
+def response_moment(X: Any, y: np.ndarray, W: np.ndarray, alpha0: float) -> np.ndarray:
+    """W' My W."""
+    n_docs, lengths = X.shape[0], X.sum(axis=1)
+    weights = 1 / (n_docs * ordered(lengths, 2))
+    m1, mean = mean_word(X) @ W, y.mean()
+    with_y = np.outer(m1, (X.T @ (y / lengths) / n_docs) @ W)
+    once = mean * pairs(X, W, weights) + with_y + with_y.T
+    both = 2 * alpha0**2 / ((alpha0 + 1) * (alpha0 + 2)) * mean * np.outer(m1, m1)
+    return pairs(X, W, y * weights) - alpha0 / (alpha0 + 2) * once + both
+
+
+def eigenpairs(T: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues (k,) and eigenvectors (k, k), in rows, of a symmetric tensor: power method, with deflation."""
+    k = len(T)
+    T = T.copy()
+
+    def contracted(U: np.ndarray) -> np.ndarray:
+        return (U[:, :, None] * U[:, None, :]).reshape(len(U), k * k) @ T.reshape(k * k, k)
+
+    def after(U: np.ndarray, n_steps: int) -> np.ndarray:
+        for _ in range(n_steps):
+            U = contracted(U)
+            U /= np.linalg.norm(U, axis=1, keepdims=True)
+        return U
+
+    values, vectors = np.empty(k), np.empty((k, k))
+    for topic in range(k):
+        starts = rng.standard_normal((STARTS, k))
+        U = after(starts / np.linalg.norm(starts, axis=1, keepdims=True), STEPS)
+        best = (contracted(U) * U).sum(axis=1).argmax()
+        v = after(U[[best]], MORE_STEPS)
+        values[topic], vectors[topic] = (contracted(v) * v).sum(), v[0]
+        T -= values[topic] * vectors[topic][:, None, None] * (v.T @ v)
+    return values, vectors
+
+
+def proportions(X: Any, components: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    """Means of the variational posterior of theta (n_docs, n_topics), with the topics and alpha given."""
+    theta = np.empty((X.shape[0], len(alpha)))
+    # Documents in batches of about as many entries as memory is allowed for.
+    size = max(1, BATCH // len(alpha) * X.shape[0] // max(X.nnz, 1))
+    for start in range(0, X.shape[0], size):
+        theta[start : start + size] = _batch_proportions(X[start : start + size], components.T, alpha)
+    return theta
+
+
+def _batch_proportions(X: Any, phi: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    at_entries = phi[X.indices]
+    gamma = alpha + X.sum(axis=1)[:, None] / len(alpha)
+    theta = gamma / gamma.sum(axis=1, keepdims=True)
+    for _ in range(MOST_UPDATES):
+        weights = np.exp(psi(gamma) - psi(gamma.sum(axis=1, keepdims=True)))
+        # A word that no training document has is in no topic, and says nothing.
+        likelihood = np.maximum(np.einsum("nk,nk->n", weights[rows], at_entries), np.finfo(float).tiny)
+        gamma = alpha + weights * (sp.csr_array((X.data / likelihood, X.indices, X.indptr), shape=X.shape) @ phi)
+        last, theta = theta, gamma / gamma.sum(axis=1, keepdims=True)
+        if np.abs(theta - last).mean() < TOLERANCE:
+            break
+    return theta
+
+
+class SpectralSLDA(TransformerMixin, RegressorMixin, BaseEstimator):
+    """Spectral-sLDA with one Gaussian response; documents whose response is NaN have none, and serve the topics.
+
+    Documents of fewer than three words take no part in training.
+
+    Parameters
+    ----------
+    n_topics : int
+    alpha0 : float
+        The sum of the Dirichlet parameters, which the method takes as known.
+    random_state : int
+
+    Attributes
+    ----------
+    components_ : array (n_topics, n_words)
+    alpha_ : array (n_topics,)
+        Dirichlet parameters; their sum is near alpha0 where alpha0 and n_topics fit the documents, and none is above alpha0.
+    coef_ : array (n_topics,)
+
+    Examples
+    --------
+    >>> from mirrorlda.datasets import make_topics
+    >>> data = make_topics(2000, 60, 3, alpha=0.3, n_outputs=1, random_state=0)
+    >>> model = SpectralSLDA(3, alpha0=0.9).fit(data.X, data.y)
+    >>> model.components_.shape, model.coef_.shape, bool(model.score(data.X, data.y) > 0.8)
+    ((3, 60), (3,), True)
+    """
+
+    def __init__(self, n_topics: int = 20, *, alpha0: float = 1.0, random_state: int = 0) -> None:
+        self.n_topics = n_topics
+        self.alpha0 = alpha0
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        X, y, alpha0 = sp.csr_array(X, dtype=np.float64), np.asarray(y, np.float64), self.alpha0
+        if y.shape != (X.shape[0],):
+            raise ValueError(f"y must have one response for each of the {X.shape[0]} documents of X, found the shape {y.shape}")
+        if not alpha0 > 0:
+            raise ValueError(f"alpha0 must be above 0, found {alpha0}")
+        is_long = X.sum(axis=1) >= 3
+        X, y = X[is_long], y[is_long]
+        known = ~np.isnan(y)
+        if not known.any():
+            raise ValueError("X has no document of three or more words with a response: at least one is needed")
+        rng = np.random.default_rng(self.random_state)
+        W, B = whitening(X, self.n_topics, alpha0, rng)
+        values, vectors = eigenpairs(third_moment(X, W, alpha0), rng)
+        self.alpha_ = np.minimum(4 * alpha0 * (alpha0 + 1) / ((alpha0 + 2) * values) ** 2, alpha0)
+        # mu_i is (alpha0 + 2) / 2 lambda_i B v_i: its sum is 1 without noise, and gives the sign where noise has turned it.
+        topics = vectors @ B.T
+        topics /= topics.sum(axis=1, keepdims=True)
+        topics = np.maximum(topics, LEAST_SHARE * mean_word(X))
+        self.components_ = topics / topics.sum(axis=1, keepdims=True)
+        # Without noise a constant added to y is added to each eta_i. Centred responses keep its noise out.
+        centre = y[known].mean()
+        My = response_moment(X[known], y[known] - centre, W, alpha0)
+        self.coef_ = centre + (alpha0 + 2) / 2 * np.einsum("ki,ij,kj->k", vectors, My, vectors)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Topic proportions (n_docs, n_topics)."""
+        check_is_fitted(self)
+        return proportions(sp.csr_array(X, dtype=np.float64), self.components_, self.alpha_)
+
+    def predict(self, X: Any) -> np.ndarray:
+        return self.transform(X) @ self.coef_

@@ -3,19 +3,12 @@
 #include <algorithm>
 
 #include "pool.hpp"
+#include "random.hpp"
 
 namespace mirrorlda {
 namespace {
 
 constexpr int64_t kDocumentsPerTask = 64;
-
-// The finaliser of SplitMix64.
-uint64_t mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
 
 // Decides which entries of one document stay.
 class Keeper {

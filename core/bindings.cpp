@@ -11,6 +11,7 @@
 
 #include "engine.hpp"
 #include "learn.hpp"
+#include "likelihood.hpp"
 #include "shard.hpp"
 #include "text_bindings.hpp"
 #include "thin.hpp"
@@ -82,6 +83,34 @@ const Block* checked_blocks(const Array<const uint8_t, 1>& shard, const Array<co
     require(size <= shard.shape(0) && blocks[i].offset <= shard.shape(0) - size, "a block ends beyond its shard");
   }
   return blocks;
+}
+
+// An estimator of the documents' log-likelihoods, with the number of its particles or samples.
+using Likelihood = void(const WholeCounts&, const GivenTopics&, int, uint64_t, double*, int);
+
+void bind_likelihood(nb::module_& m, const char* name, Likelihood* estimate) {
+  m.def(
+      name,
+      [estimate](Array<const double, 2> phi, Array<const double, 1> alpha, Array<const int64_t, 1> indptr, Array<const int32_t, 1> indices,
+                 Array<const int32_t, 1> counts, Array<const int64_t, 1> documents, int n_draws, uint64_t seed, int n_threads) {
+        check_documents(indptr, indices, documents);
+        require(indices.shape(0) == counts.shape(0) && alpha.shape(0) == phi.shape(1) && phi.shape(1) > 0 && n_draws > 0 && n_threads > 0,
+                "likelihood: counts, alpha, n_topics, n_draws or n_threads");
+        for (size_t d = 0; d < documents.shape(0); ++d) {
+          const int64_t begin = indptr(documents(d)), size = indptr(documents(d) + 1) - begin;
+          check_range(indices.data() + begin, size, int64_t(phi.shape(0)), "likelihood: a word is out of range");
+          check_range(counts.data() + begin, size, int64_t(1) << 31, "likelihood: a count is negative");
+        }
+        auto out = new_array<double>({documents.shape(0)});
+        const WholeCounts whole{indptr.data(), indices.data(), counts.data(), documents.data(), int64_t(documents.shape(0))};
+        {
+          nb::gil_scoped_release release;
+          estimate(whole, {phi.data(), alpha.data(), int(phi.shape(1))}, n_draws, seed, out.data(), n_threads);
+        }
+        return out;
+      },
+      "phi"_a.noconvert(), "alpha"_a.noconvert(), "indptr"_a, "indices"_a, "counts"_a.noconvert(), "documents"_a, "n_draws"_a, "seed"_a,
+      "n_threads"_a);
 }
 
 template <class T>
@@ -400,6 +429,8 @@ NB_MODULE(_core, m) {
         return is_sound(shard.data(), blocks[block], format, sizes.data(), int64_t(sizes.shape(0)));
       },
       "shard"_a, "table"_a, "sizes"_a, "block"_a, "word_bytes"_a, "n_words"_a, "largest_count"_a);
+  bind_likelihood(m, "left_to_right", &left_to_right);
+  bind_likelihood(m, "chib", &chib);
   bind<float>(m, "Engine32");
   bind<double>(m, "Engine64");
   bind_text(m);

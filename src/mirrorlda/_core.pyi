@@ -56,6 +56,28 @@ def is_sound(
     n_words: int,
     largest_count: float,
 ) -> bool: ...
+def left_to_right(
+    phi: np.ndarray,
+    alpha: np.ndarray,
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    counts: np.ndarray,
+    documents: np.ndarray,
+    n_draws: int,
+    seed: int,
+    n_threads: int,
+) -> np.ndarray: ...
+def chib(
+    phi: np.ndarray,
+    alpha: np.ndarray,
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    counts: np.ndarray,
+    documents: np.ndarray,
+    n_draws: int,
+    seed: int,
+    n_threads: int,
+) -> np.ndarray: ...
 def mirror_rows(
     z: np.ndarray,
     average: np.ndarray | None,

@@ -173,14 +173,20 @@ def check_same_words(phi: np.ndarray, documents: Documents) -> None:
         raise ValueError(f"X has {documents.n_words} words, but phi has {len(phi)}")
 
 
-def check_layers(alpha: Any, n_layers: int, step_size: Any, phi: np.ndarray, n_docs: int) -> Layers:
-    """`Layers` for topics of phi's number and precision."""
-    n_topics = phi.shape[1]
+def check_alpha(alpha: Any, n_topics: int) -> np.ndarray:
+    """Dirichlet parameters (n_topics,), in double."""
     alpha = np.asarray(alpha, np.float64)
     if alpha.shape not in ((), (n_topics,)):
         raise ValueError(f"alpha must be a number or have shape ({n_topics},), got shape {alpha.shape}")
     if not ((alpha > 0).all() and (alpha <= LARGEST_COUNT).all()):
         raise ValueError(f"alpha must be positive and at most {LARGEST_COUNT:g}, got {alpha}")
+    return np.ascontiguousarray(np.broadcast_to(alpha, n_topics))
+
+
+def check_layers(alpha: Any, n_layers: int, step_size: Any, phi: np.ndarray, n_docs: int) -> Layers:
+    """`Layers` for topics of phi's number and precision."""
+    n_topics = phi.shape[1]
+    alpha = check_alpha(alpha, n_topics)
     check_whole("n_layers", n_layers)
     if isinstance(step_size, str):
         if step_size not in _RULES:
@@ -191,7 +197,7 @@ def check_layers(alpha: Any, n_layers: int, step_size: Any, phi: np.ndarray, n_d
             raise ValueError(f"step_size must have shape ({n_docs}, {n_layers}), got {step_size.shape}")
         if not (np.isfinite(step_size).all() and (step_size >= 0).all()):
             raise ValueError("step_size must be non-negative and finite")
-    return Layers(np.ascontiguousarray(np.broadcast_to(alpha, n_topics), phi.dtype), int(n_layers), step_size)
+    return Layers(alpha.astype(phi.dtype), int(n_layers), step_size)
 
 
 def n_threads_of(n_jobs: int | None) -> int:

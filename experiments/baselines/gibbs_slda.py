@@ -13,7 +13,7 @@ from scipy.special import expit
 
 from baselines.gibbs_topics import GibbsClassifier, GibbsRegressor
 
-# Terms of the sum that is a Polya-Gamma draw; the others are replaced by their mean, a 1/200 of the whole at z = 0, a 1/20 at z = 20.
+# Terms of the sum that is a Polya-Gamma draw; the others are replaced by their mean, 1/200 of the whole at z = 0, 1/20 at z = 20.
 N_TERMS = 40
 
 

@@ -16,8 +16,8 @@ import pytest
 from click.testing import CliRunner
 
 import mirrorlda
-from mirrorlda import TopicClassifier, TopicModel, TopicRegressor, trained
-from mirrorlda.cli import main
+from mirrorlda import TopicClassifier, TopicModel, TopicRegressor, readers, trained
+from mirrorlda.cli import data, main
 from mirrorlda.cli.parameters import PARAMETERS
 
 GOOD = ["clean", "quiet", "room", "friendly", "staff", "great", "breakfast", "lovely", "view"]
@@ -118,6 +118,11 @@ def test_completion_knows_verbs_and_options():
 
     assert "plain,train" in completed("mirrorlda tr", 1)
     assert "plain,--learning-rate" in completed("mirrorlda train --learning", 2)
+
+
+def test_formats_are_those_of_the_readers():
+    assert set(data._FORMATS) == set(readers.FORMATS)
+    assert data.TABLES == readers.TABLE_FORMATS
 
 
 @pytest.mark.parametrize("kind", [TopicRegressor, TopicClassifier, TopicModel])

@@ -15,7 +15,7 @@ from mirrorlda.examples import ahead, chunks
 from mirrorlda.fitting import TopicEstimator
 from mirrorlda.parts import Parts, parts_of
 from mirrorlda.progress import counted
-from mirrorlda.readers import Reading, read
+from mirrorlda.readers import TABLE_FORMATS, Reading, read
 from mirrorlda.readers.values import AS_IT_IS
 from mirrorlda.tables import Columns, write_table
 
@@ -131,7 +131,7 @@ def _reading(files: Any, text: str | None, columns: Any, options: dict[str, Any]
             raise ValueError("say whether the words of these svmlight files are numbered from 0: zero_based=True or False")
         options = {"n_words": estimator.n_features_in_, **options}
     reading = read(files, text=text, columns=columns, **options)
-    if text is None and reading.format in ("csv", "tsv", "jsonl", "parquet"):
+    if text is None and reading.format in TABLE_FORMATS:
         raise ValueError("name the column of the text: text=...")
     return reading
 

@@ -13,7 +13,7 @@ import numpy as np
 from mirrorlda.corpus import Corpus
 from mirrorlda.description import Target
 from mirrorlda.progress import counted
-from mirrorlda.readers import BadFileError, BadRowError, Reading, Rows, read
+from mirrorlda.readers import TABLE_FORMATS, BadFileError, BadRowError, Reading, Rows, read
 from mirrorlda.readers.values import NUMBER
 from mirrorlda.text import TextDefinition, Vocabulary, WordCounts
 from mirrorlda.writer import CorpusWriter, check_place
@@ -251,7 +251,7 @@ def _is_number(value: Any, is_text: bool) -> bool:
 
 def _n_words(reading: Reading, vocabulary: Vocabulary | None) -> int:
     n_words = reading.n_words if vocabulary is None else len(vocabulary)
-    if n_words is None and reading.format in ("csv", "tsv", "jsonl", "parquet"):
+    if n_words is None and reading.format in TABLE_FORMATS:
         raise ValueError("name the column of the text: text=...")
     if n_words is None:
         raise ValueError("how many words a stream of counts has is not known before it is read: give n_words, or name a file")

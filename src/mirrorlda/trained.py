@@ -19,11 +19,10 @@ from typing import Any
 import mirrorlda
 from mirrorlda import files
 from mirrorlda.durable import replaced
-from mirrorlda.evaluation import Evaluation
+from mirrorlda.evaluation import TASKS, Evaluation
 from mirrorlda.tensors import FileFormatError
 
 _VERSION = 1
-_TASKS = ("regression", "classification", "multilabel", "topics")
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,7 @@ def _about(found: dict[str, Any]) -> About:
     for name, kind in kinds.items():
         if name not in found or not isinstance(found[name], kind):
             raise ValueError(f"{name!r} is missing or not of its kind")
-    if found["task"] not in _TASKS or not all(isinstance(target, str) for target in found["targets"]):
+    if found["task"] not in TASKS or not all(isinstance(target, str) for target in found["targets"]):
         raise ValueError("the task or a target is not of its kind")
     evaluation = None if found.get("evaluation") is None else Evaluation.from_json(found["evaluation"])
     values = {name: found[name] for name in kinds} | {"targets": tuple(found["targets"])}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+# The readers' own, which are imported only once there is something to read.
 _FORMATS = ("csv", "tsv", "jsonl", "parquet", "svmlight", "uci", "mtx", "folder")
 _READING = ("format", "delimiter", "bad_rows", "words", "n_words", "zero_based", "label_separator")
 LEARNED = "The model was trained on this file: only documents that it has not seen say how good it is."

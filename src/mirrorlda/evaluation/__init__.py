@@ -2,6 +2,6 @@
 
 from mirrorlda.evaluation.baselines import with_baselines
 from mirrorlda.evaluation.bootstrap import Measure
-from mirrorlda.evaluation.measuring import Evaluation, evaluate
+from mirrorlda.evaluation.measuring import TASKS, Evaluation, evaluate
 
-__all__ = ["Evaluation", "Measure", "evaluate", "with_baselines"]
+__all__ = ["TASKS", "Evaluation", "Measure", "evaluate", "with_baselines"]

@@ -20,7 +20,7 @@ from mirrorlda.examples import READ_DOCS, chunks
 from mirrorlda.parts import Parts
 from mirrorlda.supervised import SupervisedTopicEstimator
 
-_TASKS = ("regression", "classification", "multilabel", "topics")
+TASKS = ("regression", "classification", "multilabel", "topics")
 _MOST_ITEMS = 1_000_000
 
 
@@ -79,7 +79,7 @@ class Evaluation:
         """The evaluation that `as_json` was called on; a ValueError says what is wrong with any other value."""
         names = {"task", "n_docs", "outputs", "main", "measures", "baselines", "curves", "n_left_out", "notes"}
         _check(isinstance(value, dict) and set(value) == names, "an evaluation", f"the names {sorted(names)}")
-        _check(isinstance(value["task"], str) and value["task"] in _TASKS, "task", f"one of {_TASKS}")
+        _check(isinstance(value["task"], str) and value["task"] in TASKS, "task", f"one of {TASKS}")
         for name in ("n_docs", "n_left_out"):
             _check(_is_count(value[name]), name, "a whole number of at least 0")
         for name in ("outputs", "notes"):

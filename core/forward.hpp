@@ -30,6 +30,7 @@ struct Trial {
   double overshoot;  // D_f, with the words' lower bound for their part, over what acceptance allows
   double decrease;   // f(theta) - f(theta'), exact where the objective is wanted
   bool drops;        // some t is below kDrop
+  bool tells;        // of an accepted step: D / T is above the slack, so that a larger one may be tried
 };
 
 template <class T>
@@ -171,6 +172,7 @@ inline bool accepted(const Inference<T>& model, int64_t n_padded, const T* r_inv
     const double distance = model.rule == StepRule::l1 ? 0.5 * trial.distance * trial.distance : kl_distance<T>(model, state, trial);
     const double slack = kSlack * (state.objective < 0 ? -state.objective : state.objective);
     const double allowed = distance / trial.step + slack;
+    trial.tells = distance / trial.step > slack;
     trial.overshoot = (words.gap + prior_gap) / allowed;
     if (!(words.gap <= allowed - prior_gap)) return false;
     const bool is_clear = !trial.drops && words.gap * (4.0 / 3) <= allowed - prior_gap;
@@ -317,6 +319,7 @@ inline void forward(const Inference<T>& model, const Document<T>& document, cons
   for (int64_t i = 0; i < document.n; ++i) total += double(document.counts[i]);
   for (int k = 0; k < model.n_topics; ++k) total += double(model.alpha_minus_1[k] < 0 ? -model.alpha_minus_1[k] : model.alpha_minus_1[k]);
   trial.step = total > 0 ? 1 / total : 1;
+  trial.tells = true;
   trace.objective[0] = state.objective;
   for (int layer = 0; layer < model.n_layers; ++layer) {
     const T* r_inverse = trace.r_inverse + layer * n_padded;
@@ -334,7 +337,9 @@ inline void forward(const Inference<T>& model, const Document<T>& document, cons
         accepted<T>(model, n_padded, r_inverse, state, trial);
       }
     } else {
-      trial.step /= kEta;
+      // Where the last change was so small that any step would have passed, nothing speaks for a larger one. Doubled layer by layer, it
+      // would leave theta where it is, and take its derivative beyond all bounds.
+      if (trial.tells) trial.step /= kEta;
       moves = search<T>(model, n_padded, r_inverse, state, g_max, trial, trace.n_trials[layer]);
     }
     if (moves) {
@@ -342,6 +347,7 @@ inline void forward(const Inference<T>& model, const Document<T>& document, cons
       advance<T>(model, n_padded, trial, raw, trace.r_inverse + (layer + 1) * n_padded, state);
     } else {
       trace.steps[layer] = 0;
+      trial.tells = true;
       memcpy(raw, raw - padded_topics, sizeof(T) * padded_topics);
       memcpy(trace.r_inverse + (layer + 1) * n_padded, r_inverse, sizeof(T) * n_padded);
     }

@@ -63,10 +63,10 @@ def mirror_step(theta, g, T):
 
 
 def divergence(theta_new, theta, rule):
-    """Psi: half the squared 1-norm of the change, or KL(theta' || theta)."""
+    """Psi: half the squared 1-norm of the change, or KL(theta' || theta), which the floor and rounding leave positive."""
     if rule == "l1":
         return np.abs(theta_new - theta).sum() ** 2 / 2
-    return theta_new @ np.log(theta_new / theta)
+    return theta_new @ np.log(theta_new / theta) - (theta_new - theta).sum()
 
 
 def excess(theta, T, rule, P, x, alpha):
@@ -98,14 +98,21 @@ def initial_step(x, alpha):
     return 1 / scale if scale > 0 else 1.0
 
 
-def line_search(theta, T, rule, P, x, alpha):
-    """The trials of one layer, T being the last step tried in the layer before.
+def telling(theta, T, rule, P, x, alpha):
+    """Psi / T over the slack: above 1 the change of a step is large enough to tell whether the step is too long. May be NaN."""
+    theta_new = np.maximum(mirror_step(theta, negative_gradient(theta, P, x, alpha), T), FLOOR)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return divergence(theta_new, theta, rule) / T / (SLACK * abs(objective(theta, P, x, alpha)))
+
+
+def line_search(theta, T_first, rule, P, x, alpha):
+    """The trials of one layer.
 
     The steps are T_first eta^i, i < MAX_STEPS. A rejected one is followed by the first at which an overshoot that falls
     with T would be at most 1. Returns the last step tried, the number of trials, and whether that step was accepted.
     """
     slack = SLACK * abs(objective(theta, P, x, alpha))
-    T_first, i, n_trials = T / ETA, 0, 1
+    i, n_trials = 0, 1
     while not excess(theta, T_first * ETA**i, rule, P, x, alpha) <= slack:
         if i == MAX_STEPS - 1:
             return T_first * ETA**i, n_trials, False
@@ -121,12 +128,13 @@ def infer(P, x, alpha, n_layers, step_size):
     n_topics = P.shape[1]
     theta = np.full(n_topics, 1 / n_topics)
     thetas, raws, step_sizes, n_trials = [theta], [], [], []
-    T_tried = initial_step(x, alpha)
+    T_first = initial_step(x, alpha) / ETA
     for layer in range(n_layers):
         trials = 0
         if isinstance(step_size, str):
-            T_tried, trials, accepted = line_search(theta, T_tried, step_size, P, x, alpha)
+            T_tried, trials, accepted = line_search(theta, T_first, step_size, P, x, alpha)
             T = T_tried if accepted else 0.0
+            T_first = T_tried / ETA if not accepted or telling(theta, T, step_size, P, x, alpha) > 1 else T_tried
         else:
             T = float(np.broadcast_to(step_size, n_layers)[layer])
         raw = theta

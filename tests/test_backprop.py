@@ -325,3 +325,15 @@ def test_softmax_of_extreme_scores_is_finite(make_problem):
     assert np.isfinite(gradient.loss)
     assert np.isfinite(gradient.grad_phi).all()
     assert np.isfinite(gradient.grad_U).all()
+
+
+@pytest.mark.parametrize("rule", ["l1", "kl"])
+@pytest.mark.parametrize("prior", [0.5, 1.001, 1.5])
+def test_layers_after_theta_stands_still_do_not_change_the_gradient(make_problem, dtype, rule, prior):
+    """There any step passes the rule. Steps that grew would leave theta where it is, and take the gradient beyond all bounds."""
+    phi, X = make_problem(7, dtype=dtype)
+    response, U, y = make_response("squared_error", X, 7, dtype=dtype)
+    found = [value_and_grad(phi, U, X, y, response, alpha=prior, n_layers=n, step_size=rule) for n in (60, 300)]
+    assert all(np.isfinite(gradient.grad_phi).all() for gradient in found)
+    few, many = (dense_grad_phi(gradient, len(phi)) for gradient in found)
+    assert np.abs(many).max() < 3 * np.abs(few).max()

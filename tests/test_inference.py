@@ -75,10 +75,20 @@ def assert_each_step_passes_its_rule(trace, phi, X, alpha, rule):
     for d in range(X.shape[0]):
         P, x, alpha_d = oracle.document(phi, X, d, alpha)
         T_tried = oracle.initial_step(x, alpha_d)
+        T_first = T_tried / oracle.ETA
         for layer in range(N_LAYERS):
             theta = trace.thetas[d, layer].astype(np.float64)
             T, n_trials = float(trace.step_sizes[d, layer]), int(trace.n_trials[d, layer])
-            T_first = T_tried / oracle.ETA
+            if layer and n_trials == 1 and T != 0:
+                # Doubled unless the change before it was too small to tell.
+                before = trace.thetas[d, layer - 1].astype(np.float64)
+                told = oracle.telling(before, T_tried, rule, P, x, alpha_d) if trace.step_sizes[d, layer - 1] else np.inf
+                # Without words and with alpha = 1 all is rounding.
+                if oracle.objective(before, P, x, alpha_d) != 0:
+                    # Of small changes float32 leaves few digits.
+                    factor = 3 if phi.dtype == np.float64 else 100
+                    assert told * factor > 1 if 1.5 * T_tried < T else told < factor
+                T_first = T
             T_tried = T if T != 0 else T_first * oracle.ETA ** (oracle.MAX_STEPS - 1)
             n_halvings = round(np.log2(T_first / T_tried))
             assert_allclose(T_tried, T_first * oracle.ETA**n_halvings, rtol=1e-6)
@@ -91,6 +101,7 @@ def assert_each_step_passes_its_rule(trace, phi, X, alpha, rule):
             if n_trials > 1:
                 tolerance = rule_tolerance(theta, T_first, P, x, alpha_d, phi.dtype)
                 assert not oracle.excess(theta, T_first, rule, P, x, alpha_d) < -tolerance
+            T_first = T_tried / oracle.ETA
 
 
 def rule_tolerance(theta, T, P, x, alpha, dtype):

@@ -138,7 +138,7 @@ const mirrorlda = (() => {
       distance += Math.abs(change[k]);
     }
     product(P, K, change, rChange);
-    return {step, raw, theta, logTheta, change, rChange, distance, overshoot: 0, decrease: 0, drops: false};
+    return {step, raw, theta, logTheta, change, rChange, distance, overshoot: 0, decrease: 0, drops: false, tells: true};
   }
 
   function klDistance(state, trial) {
@@ -169,7 +169,8 @@ const mirrorlda = (() => {
     trial.drops = !(lowest > DROP);
     if (rule === 'l1' || rule === 'kl') {
       const distance = rule === 'l1' ? 0.5 * trial.distance * trial.distance : klDistance(state, trial);
-      const allowed = distance / trial.step + SLACK * Math.abs(state.objective);
+      const slack = SLACK * Math.abs(state.objective), allowed = distance / trial.step + slack;
+      trial.tells = distance / trial.step > slack;
       trial.overshoot = (wordGap + priorGap) / allowed;
       if (!(wordGap <= allowed - priorGap)) return false;
       if (trial.drops || !(wordGap * (4 / 3) <= allowed - priorGap)) {
@@ -220,7 +221,7 @@ const mirrorlda = (() => {
     let total = 0;
     for (const count of x) total += count;
     for (const value of alphaMinus1) total += Math.abs(value);
-    let step = total > 0 ? 1 / total : 1;
+    let first = (total > 0 ? 1 / total : 1) / ETA;
     const layers = [];
     for (let layer = 0; layer < nLayers; ++layer) {
       for (let i = 0; i < x.length; ++i) weights[i] = x[i] * state.rInverse[i];
@@ -233,8 +234,9 @@ const mirrorlda = (() => {
         trial = tried(P, g, gMax, state, rule);
         moves = accepted(rule, x, alphaMinus1, state, trial);
       } else {
-        ({trial, moves} = searched(rule, P, x, alphaMinus1, g, gMax, state, step / ETA));
-        step = trial.step;
+        ({trial, moves} = searched(rule, P, x, alphaMinus1, g, gMax, state, first));
+        // Where the change was so small that any step would have passed, nothing speaks for a larger one.
+        first = !moves || trial.tells ? trial.step / ETA : trial.step;
       }
       if (!moves) continue;
       layers.push({step: trial.step, theta: state.theta, rInverse: state.rInverse, raw: trial.raw});

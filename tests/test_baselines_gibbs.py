@@ -17,6 +17,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "experiments"))
 from baselines import gibbs_topics
 from baselines.gibbs_medlda import GibbsMedLDAClassifier, GibbsMedLDARegressor, inverse_gaussian
 from baselines.gibbs_slda import GibbsSLDAClassifier, GibbsSLDARegressor, polya_gamma, polya_gamma_mean
+from baselines.hybrid_slda import HybridSLDAClassifier, HybridSLDARegressor, drawn_topics
+from baselines.spectral_slda import SpectralSLDA, SpectralSLDAClassifier
 
 compiled = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
 CLASSIFIERS = [GibbsMedLDAClassifier, GibbsSLDAClassifier]
@@ -91,18 +93,19 @@ def test_the_gaussian_response_learns_its_variance_from_known_responses():
 
 @compiled
 def test_the_sampler_visits_topics_as_often_as_their_posterior_says():
-    words, bounds = np.array([0, 1, 0, 1]), np.array([0, 3, 3, 4])
+    words, bounds = np.array([0, 1, 0, 1], np.int32), np.array([0, 3, 3, 4])
     a, b = np.array([[1.5, -0.5], [9.0, 9.0], [0.0, 2.0]]), np.array([[2.0, 0.5], [9.0, 9.0], [0.0, 1.0]])
     eta, alpha, beta = np.array([[1.0, -0.7], [0.4, 1.3]]), 0.5, 0.3
 
     def tables(z):
-        doc_topics, word_topics = np.zeros((3, 2), np.int64), np.zeros((2, 2), np.int64)
+        doc_topics, word_topics = np.zeros((3, 32), np.float32), np.zeros((2, 32), np.float32)
         np.add.at(doc_topics, ([0, 0, 0, 2], z), 1)
         np.add.at(word_topics, (words, z), 1)
-        return doc_topics, word_topics, word_topics.sum(axis=0)
+        return doc_topics, word_topics, word_topics[:, :2].sum(axis=0, dtype=np.float64)
 
     def log_posterior(z):
         doc_topics, word_topics, totals = tables(z)
+        doc_topics, word_topics = doc_topics[:, :2], word_topics[:, :2]
         F = doc_topics / np.array([[3], [1], [1]]) @ eta.T
         counted = gammaln(doc_topics + alpha).sum() + gammaln(word_topics + beta).sum() - gammaln(totals + 2 * beta).sum()
         return counted + (a * F - b * F**2 / 2).sum()
@@ -110,14 +113,66 @@ def test_the_sampler_visits_topics_as_often_as_their_posterior_says():
     states = list(itertools.product([0, 1], repeat=4))
     expected = np.exp([log_posterior(np.array(z)) for z in states])
     expected /= expected.sum()
-    sweep, _ = gibbs_topics._compiled()
-    topics, rng = np.zeros(4, np.int64), np.random.default_rng(0)
+    sweep = gibbs_topics._sampler().sweep
+    topics, rng = np.zeros(4, np.int32), np.random.default_rng(0)
     counts, visits = tables(topics), np.zeros(16)
     for _ in range(20_000):
         sweep(words, bounds, topics, *counts, alpha, beta, a, b, eta, rng)
         visits[topics @ [8, 4, 2, 1]] += 1
     assert visits / visits.sum() == pytest.approx(expected, abs=0.012)
     assert all((kept == made).all() for kept, made in zip(counts, tables(topics), strict=True))
+
+
+@compiled
+@pytest.mark.parametrize("n_topics", [3, 45])
+@pytest.mark.parametrize("scale", [0.0, 1.0, 300.0])
+def test_the_draw_of_one_word_has_the_conditional_distribution(n_topics, scale):
+    """A document of one word: each sweep is a draw given the same other counts."""
+    rng, width = np.random.default_rng(n_topics), -(-n_topics // 32) * 32
+    doc_topics, word_topics = np.zeros((1, width), np.float32), np.zeros((6, width), np.float32)
+    doc_topics[0, :n_topics], word_topics[:, :n_topics] = rng.poisson(2, n_topics), rng.poisson(3, (6, n_topics))
+    eta, b, alpha, beta = rng.standard_normal((2, n_topics)), scale * np.array([[0.7, 0.2]]), 0.1, 0.01
+    # The likeliest f are those of the last topic, apart from the others by 0.2 and 0.4.
+    a = b * (eta @ doc_topics[0, :n_topics] + eta[:, -1] + [0.2, 0.4])
+    totals = word_topics[:, :n_topics].sum(axis=0, dtype=np.float64)
+
+    F = eta @ doc_topics[0, :n_topics] + eta.T
+    expected = (doc_topics[0] + alpha)[:n_topics] * (word_topics[4, :n_topics] + beta) / (totals + 6 * beta)
+    exponents = (a * F - b * F**2 / 2).sum(axis=1)
+    expected *= np.exp(exponents - exponents.max())
+    expected /= expected.sum()
+
+    words, bounds, topics = np.array([4], np.int32), np.array([0, 1]), np.array([1], np.int32)
+    counts = doc_topics, word_topics, totals
+    for table in (doc_topics[0], word_topics[4], totals):
+        table[1] += 1
+    drawn = np.zeros(n_topics)
+    for _ in range(20_000):
+        gibbs_topics._sampler().sweep(words, bounds, topics, *counts, alpha, beta, a, b, eta, rng)
+        drawn[topics[0]] += 1
+    errors = np.sqrt(20_000 * expected * (1 - expected)) + 1
+    assert (np.abs(drawn - 20_000 * expected) < 5 * errors).all()
+
+
+@compiled
+def test_shares_of_a_document_of_two_words():
+    phi, alpha, rng = np.zeros((2, 64), np.float32), 0.3, np.random.default_rng(0)
+    phi[:, :40] = rng.dirichlet(np.full(40, 0.2), 2)
+    # Topics i and j of the two words have the joint weight of a Polya urn.
+    joint = np.multiply.outer(phi[0, :40], phi[1, :40]) * (alpha + np.eye(40))
+    expected = (joint.sum(axis=0) + joint.sum(axis=1)) / (2 * joint.sum())
+    n_docs = 3000
+    bounds = np.arange(n_docs + 1) * 2
+    shares = gibbs_topics._sampler().infer(np.tile(np.array([0, 1], np.int32), n_docs), bounds, phi, 40, alpha, 20, 30, rng)
+    assert within(shares, expected)
+    assert shares.sum(axis=1) == pytest.approx(1)
+
+
+@compiled
+def test_the_exponential_function():
+    x = np.linspace(-100, 0, 5001).astype(np.float32)
+    found = np.array([gibbs_topics._sampler().exp_below_zero(each) for each in x])
+    np.testing.assert_allclose(found, np.exp(np.maximum(x, -87.0, dtype=np.float64)), rtol=1e-5)
 
 
 @compiled
@@ -140,6 +195,36 @@ def test_numbers_are_predicted_almost_as_by_the_planted_model(regressor):
     model = regressor(n_topics=4, n_sweeps=50).fit(data.X[:600], y[:600])
     assert model.score(data.X[600:], y[600:]) > 0.9
     assert few_sweeps(regressor).fit(data.X[:600], y[:600, 0]).predict(data.X).shape == (900,)
+
+
+def test_first_topics_have_the_shares_that_the_word_gives_them():
+    components, shares = np.array([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]]), np.array([0.25, 0.75])
+    words = np.repeat(np.arange(3, dtype=np.int32), N_DRAWS)
+    drawn = drawn_topics(words, components, shares, np.random.default_rng(0)).reshape(3, N_DRAWS)
+    assert within(drawn.T, 0.75 * components[1] / (shares @ components))
+
+
+@compiled
+@pytest.mark.parametrize(
+    ("hybrid", "spectral", "response"),
+    [
+        (HybridSLDARegressor, SpectralSLDA, {"n_outputs": 1}),
+        (HybridSLDAClassifier, SpectralSLDAClassifier, {"n_classes": 2, "gamma": 10}),
+    ],
+)
+def test_the_spectral_start_is_refined(hybrid, spectral, response):
+    data = planted(**response)
+    start, model = (each.fit(data.X[:600], data.y[:600]) for each in (spectral(4), hybrid(4, n_sweeps=15, n_samples=5)))
+    assert model.score(data.X[600:], data.y[600:]) >= start.score(data.X[600:], data.y[600:]) - 0.005
+    found, expected = (topics / np.linalg.norm(topics, axis=1, keepdims=True) for topics in (model.components_, data.components))
+    assert (found @ expected.T).max(axis=0).min() > 0.95
+
+
+@compiled
+def test_the_spectral_start_is_for_one_response():
+    data = planted(n_outputs=2)
+    with pytest.raises(ValueError, match=r"one response or two classes, .* found 2"):
+        HybridSLDARegressor(4).fit(data.X, data.y)
 
 
 def subject_and_mood():
@@ -213,6 +298,18 @@ def test_what_cannot_be_fitted_is_refused():
 
 
 def test_without_numba_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.delitem(sys.modules, "baselines.gibbs_sampler", raising=False)
     monkeypatch.setitem(sys.modules, "numba", None)
     with pytest.raises(ImportError, match="pip install numba"):
-        gibbs_topics._compiled.__wrapped__()
+        gibbs_topics._sampler.__wrapped__()
+
+
+@pytest.mark.parametrize("n_topics", [1, 8, 9, 20, 31, 32, 33])
+def test_no_draw_is_beyond_the_last_topic(n_topics):
+    sampler = gibbs_topics._sampler()
+    weights = np.zeros(-(-n_topics // sampler.WIDTH) * sampler.WIDTH, np.float32)
+    for seed in range(50):
+        weights[:n_topics] = np.random.default_rng(seed).random(n_topics) ** 4
+        # Above one, as where the sum was rounded up.
+        for uniform in (0.0, 1 - 2**-53, 1.0, 1.001):
+            assert 0 <= sampler.chosen(weights, n_topics, uniform) < n_topics

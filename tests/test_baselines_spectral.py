@@ -1,6 +1,6 @@
 """Spectral-sLDA of the experiments: its moments word by word, and what it recovers of planted topics."""
 
-import importlib.util
+import sys
 from itertools import permutations
 from pathlib import Path
 
@@ -9,15 +9,13 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
-from sklearn.metrics import r2_score
+from sklearn.metrics import r2_score, roc_auc_score
 
 from mirrorlda.datasets import make_topics
 
-_spec = importlib.util.spec_from_file_location(
-    "spectral_slda", Path(__file__).parents[1] / "experiments" / "baselines" / "spectral_slda.py"
-)
-spectral = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(spectral)
+sys.path.insert(0, str(Path(__file__).parents[1] / "experiments"))
+
+from baselines import spectral_slda as spectral
 
 N_TRAIN = 6000
 
@@ -135,6 +133,28 @@ def test_proportions_in_batches(model, data, monkeypatch):
     whole = model.transform(X)
     monkeypatch.setattr(spectral, "BATCH", 1000)
     np.testing.assert_allclose(model.transform(X), whole, atol=5e-3)
+
+
+def test_classes_recovered():
+    # With this seed no planted sign is in doubt, and a quarter of the documents are of the rarer class.
+    data = make_topics(N_TRAIN + 500, 100, 4, doc_length=60, alpha=0.3, n_classes=2, gamma=10, random_state=0)
+    names = np.array(["no", "yes"], object)[data.y]
+    names[:300] = None
+    model = spectral.SpectralSLDAClassifier(4, alpha0=1.2).fit(data.X[:N_TRAIN], names[:N_TRAIN])
+    planted, topics = data.coef[1] - data.coef[0], matched(model, data)[0]
+    assert (np.sign(model.coef_[topics]) == np.sign(planted)).all()
+    X, y = data.X[N_TRAIN:], data.y[N_TRAIN:]
+    best = roc_auc_score(y, data.theta[N_TRAIN:] @ planted)
+    assert roc_auc_score(y, model.decision_function(X)) > best - 0.02
+    assert set(model.predict(X)) == {"no", "yes"}
+    with pytest.raises(ValueError, match="two classes, found 3"):
+        clone(model).fit(X, np.arange(500) % 3)
+
+
+def test_more_topics_than_planted_stay_finite(data):
+    model = spectral.SpectralSLDA(30).fit(data.X[:1000], data.y[:1000])
+    assert np.isfinite(model.predict(data.X[N_TRAIN:])).all()
+    np.testing.assert_allclose(model.components_.sum(axis=1), 1)
 
 
 def test_document_without_words_has_prior_mean(model, data):

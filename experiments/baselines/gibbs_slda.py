@@ -13,6 +13,10 @@ from scipy.special import expit
 
 from baselines.gibbs_topics import GibbsClassifier, GibbsRegressor
 
+# The costs are fixed. On 5,000 documents with 20 topics, 60 sweeps and one seed, measured on 2,000 others:
+# AUC of film reviews 0.890, 0.876, 0.888, 0.891 at the costs 1, 4, 16, 64, without a trend;
+# R2 of hotel stars 0.486, 0.417, 0.386 at the costs 1, 4, 16.
+
 # Terms of the sum that is a Polya-Gamma draw; the others are replaced by their mean, 1/200 of the whole at z = 0, 1/20 at z = 20.
 N_TERMS = 40
 

@@ -7,6 +7,7 @@ its likelihood exp(a f - b f^2 / 2), with a and b that depend on the loss alone:
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
@@ -17,107 +18,17 @@ from baselines.search import labelled
 
 # Sweeps over a new document: the first are left out, the mean over the others is kept.
 BURN_IN, KEPT = 20, 30
-
-
-def _sweep(words, bounds, topics, doc_topics, word_topics, totals, alpha, beta, a, b, eta, rng):  # type: ignore[no-untyped-def]
-    """Draw the topic of each word given those of all others; changes `topics` and the three tables of counts.
-
-    p(k) ~ (doc_topics + alpha) (word_topics + beta) / (totals + n_words beta) exp(sum_c a_c f_c - b_c f_c^2 / 2), where the
-    counts are of the other words and f_c has this one in topic k.
-    """
-    n_topics, n_outputs = len(totals), len(eta)
-    pull, summed = np.empty(n_topics), np.empty(n_topics)
-    alone, between = np.empty(n_topics), np.empty((n_topics, n_topics))
-    smooth = beta * len(word_topics)
-    for d in range(len(bounds) - 1):
-        if bounds[d] == bounds[d + 1]:
-            continue
-        counts, share = doc_topics[d], 1.0 / (bounds[d + 1] - bounds[d])
-        # The exponent of topic k is alone[k] - between[k] @ counts of the other words, up to a constant.
-        responds = False
-        alone[:] = 0
-        between[:] = 0
-        for c in range(n_outputs):
-            if b[d, c] == 0:
-                continue
-            responds = True
-            for k in range(n_topics):
-                step = share * eta[c, k]
-                alone[k] += a[d, c] * step - b[d, c] * step * step / 2
-                for j in range(n_topics):
-                    between[k, j] += b[d, c] * step * share * eta[c, j]
-        for k in range(n_topics):
-            pull[k] = alone[k]
-            for j in range(n_topics):
-                pull[k] -= between[k, j] * counts[j]
-        for n in range(bounds[d], bounds[d + 1]):
-            word, old = words[n], topics[n]
-            counts[old] -= 1
-            word_topics[word, old] -= 1
-            totals[old] -= 1
-            largest = -np.inf
-            if responds:
-                for k in range(n_topics):
-                    # `between` is symmetric, and its rows are contiguous.
-                    pull[k] += between[old, k]
-                    largest = max(largest, pull[k])
-            total = 0.0
-            for k in range(n_topics):
-                weight = (counts[k] + alpha) * (word_topics[word, k] + beta) / (totals[k] + smooth)
-                if responds:
-                    weight *= np.exp(pull[k] - largest)
-                total += weight
-                summed[k] = total
-            drawn = rng.random() * total
-            new = 0
-            while new < n_topics - 1 and summed[new] <= drawn:
-                new += 1
-            topics[n] = new
-            counts[new] += 1
-            word_topics[word, new] += 1
-            totals[new] += 1
-            if responds:
-                for k in range(n_topics):
-                    pull[k] -= between[new, k]
-
-
-def _infer(words, bounds, phi, alpha, burn_in, kept, rng):  # type: ignore[no-untyped-def]
-    """Mean shares of topics among the words of each document, where the topics `phi` (n_words, n_topics) are known."""
-    n_topics = phi.shape[1]
-    shares = np.zeros((len(bounds) - 1, n_topics))
-    counts, summed = np.empty(n_topics), np.empty(n_topics)
-    for d in range(len(bounds) - 1):
-        length = bounds[d + 1] - bounds[d]
-        topics = np.empty(length, np.int32)
-        counts[:] = 0
-        for sweep in range(burn_in + kept + 1):
-            for n in range(length):
-                # The first sweep deals with the words one by one, as they come.
-                if sweep > 0:
-                    counts[topics[n]] -= 1
-                total = 0.0
-                for k in range(n_topics):
-                    total += (counts[k] + alpha) * phi[words[bounds[d] + n], k]
-                    summed[k] = total
-                drawn = rng.random() * total
-                new = 0
-                while new < n_topics - 1 and summed[new] <= drawn:
-                    new += 1
-                topics[n] = new
-                counts[new] += 1
-            if sweep > burn_in and length > 0:
-                shares[d] += counts / (length * kept)
-    return shares
+# Larger whole numbers are not all float32.
+MOST_COUNTED = 2**24
 
 
 @cache
-def _compiled() -> tuple[Any, Any]:
-    # Here: the other systems do without it.
+def _sampler() -> Any:
+    # Here: the other systems do without numba, which takes a second to import.
     try:
-        from numba import njit
+        return import_module("baselines.gibbs_sampler")
     except ImportError as error:
         raise ImportError("numba was not found, which the Gibbs samplers are compiled by: pip install numba") from error
-    return njit(_sweep, cache=True), njit(_infer, cache=True)
 
 
 def _tokens(X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -125,8 +36,14 @@ def _tokens(X: Any) -> tuple[np.ndarray, np.ndarray]:
     counts = X.data.astype(np.int64)
     if (counts != X.data).any() or (counts < 0).any():
         raise ValueError("X must hold counts of words: found a number that is negative or not whole")
-    words = np.repeat(X.indices.astype(np.int64), counts)
+    words = np.repeat(X.indices.astype(np.int32), counts)
     return words, np.concatenate([[0], counts.cumsum()])[X.indptr]
+
+
+def _table(rows: np.ndarray, topics: np.ndarray, n_rows: int, width: int) -> np.ndarray:
+    """How many of the words of each row have each topic."""
+    counts = np.bincount(rows.astype(np.int64) * width + topics, minlength=n_rows * width)
+    return counts.reshape(n_rows, width).astype(np.float32)
 
 
 class GibbsTopics(BaseEstimator):
@@ -150,39 +67,60 @@ class GibbsTopics(BaseEstimator):
     def _fit(self, X: Any, Y: np.ndarray) -> None:
         if not 1 <= self.n_samples <= self.n_sweeps:
             raise ValueError(f"n_samples must be from 1 to n_sweeps, which is {self.n_sweeps}, found {self.n_samples}")
-        sweep, _ = _compiled()
-        rng = np.random.default_rng(self.random_state)
+        sampler, rng = _sampler(), np.random.default_rng(self.random_state)
         # Documents without words say nothing of topics, and nothing of what these predict.
         with_words = np.asarray(X.sum(axis=1)).ravel() > 0
         if not with_words.any():
             raise ValueError("X must have a document with words, found none")
         X, Y = X[with_words], Y[with_words]
-        words, bounds = _tokens(X)
+        (words, bounds), width = _tokens(X), self._width()
         lengths = np.diff(bounds)
-        topics = rng.integers(self.n_topics, size=len(words))
-        doc_topics = np.zeros((X.shape[0], self.n_topics), np.int64)
-        word_topics = np.zeros((X.shape[1], self.n_topics), np.int64)
-        np.add.at(doc_topics, (np.repeat(np.arange(X.shape[0]), lengths), topics), 1)
-        np.add.at(word_topics, (words, topics), 1)
-        totals = word_topics.sum(axis=0)
+        # All of a word's occurrences may come to have one topic.
+        if (most := np.bincount(words).max()) > MOST_COUNTED:
+            raise ValueError(f"X must have each word at most {MOST_COUNTED} times, found {most} times")
+        topics, eta = self._start(X, Y, words, rng)
+        doc_topics = _table(np.repeat(np.arange(X.shape[0]), lengths), topics, X.shape[0], width)
+        word_topics = _table(words, topics, X.shape[1], width)
+        totals = np.bincount(topics, minlength=self.n_topics).astype(np.float64)
 
-        known = ~np.isnan(Y)
-        a = b = np.zeros(Y.shape)
-        eta = np.zeros((Y.shape[1], self.n_topics))
+        # Numbers of another type would be compiled for anew.
+        prior, known = (float(self.alpha), float(self.beta)), ~np.isnan(Y)
+        a, b, zbar = self._response(doc_topics, lengths, Y, known, eta, rng)
         self.components_ = np.zeros((self.n_topics, X.shape[1]))
         self.coef_ = np.zeros_like(eta)
         self.topic_shares_ = np.zeros(self.n_topics)
         for number in range(self.n_sweeps):
-            sweep(words, bounds, topics, doc_topics, word_topics, totals, self.alpha, self.beta, a, b, eta, rng)
-            zbar = doc_topics / lengths[:, None]
-            a, b = self._augment(np.where(known, Y, 0), zbar @ eta.T, known, rng)
-            a, b = np.where(known, a, 0), np.where(known, b, 0)
+            sampler.sweep(words, bounds, topics, doc_topics, word_topics, totals, *prior, a, b, eta, rng)
+            a, b, zbar = self._response(doc_topics, lengths, Y, known, eta, rng)
             eta, means = self._draw_eta(zbar, a, b, rng)
             if number >= self.n_sweeps - self.n_samples:
-                phi = (word_topics + self.beta) / (totals + self.beta * X.shape[1])
+                phi = (word_topics[:, : self.n_topics] + self.beta) / (totals + self.beta * X.shape[1])
                 self.components_ += phi.T / self.n_samples
                 self.coef_ += means / self.n_samples
                 self.topic_shares_ += zbar.mean(axis=0) / self.n_samples
+
+    def _width(self) -> int:
+        """Topics of a row of the tables of counts."""
+        width: int = _sampler().WIDTH
+        return -(-self.n_topics // width) * width
+
+    def _start(self, X: Any, Y: np.ndarray, words: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """First topics of the words, and first eta."""
+        return rng.integers(self.n_topics, size=len(words), dtype=np.int32), np.zeros((Y.shape[1], self.n_topics))
+
+    def _response(
+        self,
+        doc_topics: np.ndarray,
+        lengths: np.ndarray,
+        Y: np.ndarray,
+        known: np.ndarray,
+        eta: np.ndarray,
+        rng: np.random.Generator,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """a and b, zero where the response is not known, and zbar."""
+        zbar = doc_topics[:, : self.n_topics] / lengths[:, None]
+        a, b = self._augment(np.where(known, Y, 0), zbar @ eta.T, known, rng)
+        return np.where(known, a, 0), np.where(known, b, 0), zbar
 
     def _draw_eta(
         self, zbar: np.ndarray, a: np.ndarray, b: np.ndarray, rng: np.random.Generator
@@ -190,7 +128,8 @@ class GibbsTopics(BaseEstimator):
         """A draw from the Gaussian of eta given all else, and its mean."""
         drawn, means = np.empty((2, a.shape[1], self.n_topics))
         for c in range(a.shape[1]):
-            precision = np.eye(self.n_topics) / self.prior_variance + (zbar * b[:, c, None]).T @ zbar
+            scaled = zbar * np.sqrt(b[:, c, None])
+            precision = np.eye(self.n_topics) / self.prior_variance + scaled.T @ scaled
             root = np.linalg.cholesky(precision)
             means[c] = np.linalg.solve(precision, zbar.T @ a[:, c])
             drawn[c] = means[c] + np.linalg.solve(root.T, rng.standard_normal(self.n_topics))
@@ -199,12 +138,13 @@ class GibbsTopics(BaseEstimator):
     def transform(self, X: Any) -> np.ndarray:
         """Mean shares of the topics; a document without words has those of the training documents."""
         check_is_fitted(self)
-        _, infer = _compiled()
         words, bounds = _tokens(X)
-        phi = np.ascontiguousarray(self.components_.T)
-        shares = infer(words, bounds, phi, self.alpha, BURN_IN, KEPT, np.random.default_rng(self.random_state))
+        phi = np.zeros((X.shape[1], self._width()), np.float32)
+        phi[:, : self.n_topics] = self.components_.T
+        rng = np.random.default_rng(self.random_state)
+        shares = _sampler().infer(words, bounds, phi, self.n_topics, float(self.alpha), BURN_IN, KEPT, rng)
         shares[np.diff(bounds) == 0] = self.topic_shares_
-        return shares
+        return np.asarray(shares)
 
     def _estimates(self, X: Any) -> np.ndarray:
         return self.transform(X) @ self.coef_.T

@@ -16,16 +16,18 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator, eigsh
 from scipy.special import psi
-from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
+
+from baselines.search import labelled
 
 # Numbers that a batch may hold in memory at once.
 BATCH = 4_000_000
-# Of the randomised eigenvectors of M2: vectors beside the wanted ones, and rounds of subspace iteration.
-OVERSAMPLING, ROUNDS = 20, 15
-# Of the tensor power method: random starts for each topic, steps from each of them, further steps from the best.
-STARTS, STEPS, MORE_STEPS = 40, 30, 60
+# Of the tensor power method, for each topic: how many vectors take how many steps, the best of those before them, and the change
+# of a vector in a step that is the last one. Near an eigenvector the number of right digits doubles in a step.
+ROUNDS, LAST_CHANGE = [(40, 5), (4, 10), (1, 60)], 1e-10
 # Sampling noise makes probabilities negative. A topic gives every word at least this share of the word's frequency.
 LEAST_SHARE = 0.01
 # Fold-in ends when the mean proportion moves by less than this in a step.
@@ -38,14 +40,27 @@ def ordered(lengths: np.ndarray, n_words: int) -> np.ndarray:
 
 
 def outer_sum(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Equivalent to np.einsum("ni,nj,nk->ijk", A, A, B), in batches."""
+    """Equivalent to np.einsum("ni,nj,nk->ijk", A, A, B)."""
     k = A.shape[1]
-    total = np.zeros((k * k, k))
-    size = max(1, BATCH // k**2)
-    for start in range(0, len(A), size):
-        a, b = A[start : start + size], B[start : start + size]
-        total += (a[:, :, None] * a[:, None, :]).reshape(len(a), k * k).T @ b
-    return total.reshape(k, k, k)
+    total = np.empty((k, k, k))
+    for i in range(k):
+        total[i, i:] = (A[:, i:] * A[:, i, None]).T @ B
+        total[i:, i] = total[i, i:]
+    return total
+
+
+def cubes(A: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Equivalent to np.einsum("n,ni,nj,nk->ijk", weights, A, A, A), in batches."""
+    n, k = A.shape
+    total = np.zeros((k, k, k))
+    size = max(1, BATCH // k)
+    for start in range(0, n, size):
+        batch, weighted = A[start : start + size], weights[start : start + size]
+        for i in range(k):
+            total[i, i:, i:] += batch[:, i:].T @ (batch[:, i:] * (weighted * batch[:, i])[:, None])
+    for i in range(k):
+        total[i:, i, i:] = total[i:, i:, i] = total[i, i:, i:]
+    return total
 
 
 def in_all_places(T: np.ndarray) -> np.ndarray:
@@ -62,10 +77,9 @@ def pairs(X: Any, W: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def triples(X: Any, W: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """The sum over documents of weight times W'x1 (x) W'x2 (x) W'x3 over all ordered triples of three of the document's words."""
     P = X @ W
-    weighted = weights[:, None] * P
     # Of all n^3 triples, those that use a word twice go; those that use one three times went three times, and come back twice.
-    repeated = in_all_places(outer_sum(W, X.T @ weighted))
-    return outer_sum(P, weighted) - repeated + 2 * outer_sum(W, (X.T @ weights)[:, None] * W)
+    repeated = in_all_places(outer_sum(W, X.T @ (weights[:, None] * P)))
+    return cubes(P, weights) - repeated + 2 * cubes(W, X.T @ weights)
 
 
 def mean_word(X: Any) -> np.ndarray:
@@ -80,18 +94,21 @@ def whitening(X: Any, n_topics: int, alpha0: float, rng: np.random.Generator) ->
     diagonal, m1 = X.T @ weights, mean_word(X)
 
     def times_m2(Q: np.ndarray) -> np.ndarray:
+        Q = Q.reshape(n_words, -1)
         return X.T @ (weights[:, None] * (X @ Q)) - diagonal[:, None] * Q - alpha0 / (alpha0 + 1) * np.outer(m1, m1 @ Q)
 
-    Q = rng.standard_normal((n_words, min(n_words, n_topics + OVERSAMPLING)))
-    for _ in range(ROUNDS):
-        Q = np.linalg.qr(times_m2(Q))[0]
-    values, vectors = np.linalg.eigh(Q.T @ times_m2(Q))
+    # Lanczos needs room for more vectors than are wanted.
+    if 2 * n_topics + 1 < n_words:
+        M2 = LinearOperator((n_words, n_words), times_m2, matmat=times_m2, dtype=np.float64)
+        values, U = eigsh(M2, n_topics, which="LA", v0=rng.standard_normal(n_words))
+    else:
+        values, U = (part[..., -n_topics:] for part in np.linalg.eigh(times_m2(np.eye(n_words))))
     n_positive = int((values > 0).sum())
     if n_positive < n_topics:
         raise ValueError(
             f"n_topics={n_topics}, but the second moment of X has {n_positive} positive eigenvalues: take fewer topics"
         )
-    roots, U = np.sqrt(values[-n_topics:]), Q @ vectors[:, -n_topics:]
+    roots = np.sqrt(values)
     return U / roots, U * roots
 
 
@@ -120,25 +137,28 @@ def response_moment(X: Any, y: np.ndarray, W: np.ndarray, alpha0: float) -> np.n
 def eigenpairs(T: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues (k,) and eigenvectors (k, k), in rows, of a symmetric tensor: power method, with deflation."""
     k = len(T)
-    T = T.copy()
-
-    def contracted(U: np.ndarray) -> np.ndarray:
-        return (U[:, :, None] * U[:, None, :]).reshape(len(U), k * k) @ T.reshape(k * k, k)
-
-    def after(U: np.ndarray, n_steps: int) -> np.ndarray:
-        for _ in range(n_steps):
-            U = contracted(U)
-            U /= np.linalg.norm(U, axis=1, keepdims=True)
-        return U
-
+    # T is symmetric: its first two axes as pairs i <= j, of which those with i < j count twice.
+    i, j = np.triu_indices(k)
+    packed = T[i, j] * np.where(i == j, 1, 2)[:, None]
     values, vectors = np.empty(k), np.empty((k, k))
     for topic in range(k):
-        starts = rng.standard_normal((STARTS, k))
-        U = after(starts / np.linalg.norm(starts, axis=1, keepdims=True), STEPS)
-        best = (contracted(U) * U).sum(axis=1).argmax()
-        v = after(U[[best]], MORE_STEPS)
-        values[topic], vectors[topic] = (contracted(v) * v).sum(), v[0]
-        T -= values[topic] * vectors[topic][:, None, None] * (v.T @ v)
+        found, of_found = vectors[:topic], values[:topic]
+
+        def contracted(U: np.ndarray) -> np.ndarray:
+            return (U[:, i] * U[:, j]) @ packed - ((U @ found.T) ** 2 * of_found) @ found  # noqa: B023
+
+        U = rng.standard_normal((ROUNDS[0][0], k))
+        U /= np.linalg.norm(U, axis=1, keepdims=True)
+        image = contracted(U)
+        for n_kept, n_steps in ROUNDS:
+            best = (image * U).sum(axis=1).argsort()[-n_kept:]
+            U, image = U[best], image[best]
+            for _ in range(n_steps):
+                last, U = U, image / np.linalg.norm(image, axis=1, keepdims=True)
+                image = contracted(U)
+                if np.abs(U - last).max() < LAST_CHANGE:
+                    break
+        values[topic], vectors[topic] = (image * U).sum(), U[0]
     return values, vectors
 
 
@@ -168,10 +188,12 @@ def _batch_proportions(X: Any, phi: np.ndarray, alpha: np.ndarray) -> np.ndarray
     return theta
 
 
-class SpectralSLDA(TransformerMixin, RegressorMixin, BaseEstimator):
-    """Spectral-sLDA with one Gaussian response; documents whose response is NaN have none, and serve the topics.
+class SpectralTopics(TransformerMixin, BaseEstimator):
+    """Topics and coefficients by moments; documents whose response is NaN have none, and serve the topics.
 
-    Documents of fewer than three words take no part in training.
+    Documents of fewer than three words take no part in training. Where the second moment has fewer positive eigenvalues than
+    n_topics, `fit` refuses and says how many there are. Beyond the topics that the documents carry, eigenvectors are those of
+    noise, and so are their topics. On 5,000 reviews with 5,000 words 200 topics take a minute, 20 topics a second.
 
     Parameters
     ----------
@@ -186,14 +208,6 @@ class SpectralSLDA(TransformerMixin, RegressorMixin, BaseEstimator):
     alpha_ : array (n_topics,)
         Dirichlet parameters; their sum is near alpha0 where alpha0 and n_topics fit the documents, and none is above alpha0.
     coef_ : array (n_topics,)
-
-    Examples
-    --------
-    >>> from mirrorlda.datasets import make_topics
-    >>> data = make_topics(2000, 60, 3, alpha=0.3, n_outputs=1, random_state=0)
-    >>> model = SpectralSLDA(3, alpha0=0.9).fit(data.X, data.y)
-    >>> model.components_.shape, model.coef_.shape, bool(model.score(data.X, data.y) > 0.8)
-    ((3, 60), (3,), True)
     """
 
     def __init__(self, n_topics: int = 20, *, alpha0: float = 1.0, random_state: int = 0) -> None:
@@ -201,8 +215,8 @@ class SpectralSLDA(TransformerMixin, RegressorMixin, BaseEstimator):
         self.alpha0 = alpha0
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        X, y, alpha0 = sp.csr_array(X, dtype=np.float64), np.asarray(y, np.float64), self.alpha0
+    def _fit(self, X: Any, y: np.ndarray) -> Self:
+        X, alpha0 = sp.csr_array(X, dtype=np.float64), self.alpha0
         if y.shape != (X.shape[0],):
             raise ValueError(f"y must have one response for each of the {X.shape[0]} documents of X, found the shape {y.shape}")
         if not alpha0 > 0:
@@ -219,7 +233,9 @@ class SpectralSLDA(TransformerMixin, RegressorMixin, BaseEstimator):
         # mu_i is (alpha0 + 2) / 2 lambda_i B v_i: its sum is 1 without noise, and gives the sign where noise has turned it.
         topics = vectors @ B.T
         topics /= topics.sum(axis=1, keepdims=True)
-        topics = np.maximum(topics, LEAST_SHARE * mean_word(X))
+        frequencies = mean_word(X)
+        # Words of no training document are as rare as the rarest.
+        topics = np.maximum(topics, LEAST_SHARE * np.maximum(frequencies, frequencies[frequencies > 0].min()))
         self.components_ = topics / topics.sum(axis=1, keepdims=True)
         # Without noise a constant added to y is added to each eta_i. Centred responses keep its noise out.
         centre = y[known].mean()
@@ -232,5 +248,49 @@ class SpectralSLDA(TransformerMixin, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         return proportions(sp.csr_array(X, dtype=np.float64), self.components_, self.alpha_)
 
+
+class SpectralSLDA(RegressorMixin, SpectralTopics):
+    """Spectral-sLDA with one Gaussian response.
+
+    Examples
+    --------
+    >>> from mirrorlda.datasets import make_topics
+    >>> data = make_topics(2000, 60, 3, alpha=0.3, n_outputs=1, random_state=0)
+    >>> model = SpectralSLDA(3, alpha0=0.9).fit(data.X, data.y)
+    >>> model.components_.shape, model.coef_.shape, bool(model.score(data.X, data.y) > 0.8)
+    ((3, 60), (3,), True)
+    """
+
+    def fit(self, X: Any, y: Any) -> Self:
+        return self._fit(X, np.asarray(y, np.float64))
+
     def predict(self, X: Any) -> np.ndarray:
         return self.transform(X) @ self.coef_
+
+
+class SpectralSLDAClassifier(ClassifierMixin, SpectralTopics):
+    """Two classes by a Gaussian response of -1 and 1; documents whose y is None or NaN have none.
+
+    Examples
+    --------
+    >>> from mirrorlda.datasets import make_topics
+    >>> data = make_topics(2000, 60, 3, alpha=0.3, n_classes=2, gamma=10, random_state=0)
+    >>> model = SpectralSLDAClassifier(3, alpha0=0.9).fit(data.X, data.y)
+    >>> model.classes_.tolist(), bool(model.score(data.X, data.y) > 0.8)
+    ([0, 1], True)
+    """
+
+    def fit(self, X: Any, y: Any) -> Self:
+        y, known = np.asarray(y), labelled(y)
+        self.classes_, numbers = np.unique(np.array(y[known].tolist()), return_inverse=True)
+        if len(self.classes_) != 2:
+            raise ValueError(f"y must have two classes, found {len(self.classes_)}: the method has one response")
+        signs = np.full(len(y), np.nan)
+        signs[known] = 2.0 * numbers - 1
+        return self._fit(X, signs)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        return self.transform(X) @ self.coef_
+
+    def predict(self, X: Any) -> np.ndarray:
+        return self.classes_[(self.decision_function(X) > 0).astype(int)]

@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from baselines.search import labelled
+from baselines.variational_updates import update
 
 # Pseudo-count of each word in each topic: a Dirichlet prior of 1 + SMOOTHING, whose log-density is part of the bound.
 SMOOTHING = 0.01
@@ -26,8 +27,12 @@ SMOOTHING = 0.01
 RIDGE = 0.01
 # Smallest variance of a response whose variance in training is 1.
 SMALLEST_VARIANCE = 1e-6
+# Words of documents whose part of the bound is in memory at once.
+TOKENS = 65_536
+# Products of smaller numbers are subnormal, which takes a hundred times as long.
+LEAST_LOG = -100.0
 # Updates of phi and gamma in an E step; documents of a block, whose phi stays in the cache.
-E_STEPS, BLOCK = 5, 128
+E_STEPS, BLOCK = 2, 128
 # Prediction ends when an update moves topic shares by less than this.
 PREDICT_TOLERANCE, MOST_UPDATES = 1e-5, 200
 
@@ -38,18 +43,18 @@ class _Words(NamedTuple):
     columns: np.ndarray
     counts: np.ndarray
     lengths: np.ndarray
-    n_distinct: np.ndarray
+    bounds: np.ndarray
     sums: Any
 
     @classmethod
     def of(cls, X: Any) -> _Words:
         counts = X.data.astype(np.float64)
         sums = sp.csr_matrix((counts, np.arange(X.nnz), X.indptr), (X.shape[0], X.nnz))
-        return cls(X.indices, counts, np.asarray(sums.sum(axis=1)).ravel(), np.diff(X.indptr), sums)
+        return cls(X.indices, counts, np.asarray(sums.sum(axis=1)).ravel(), X.indptr, sums)
 
     def spread(self, values: np.ndarray) -> np.ndarray:
         """A value of each document for each of its words."""
-        return np.repeat(values, self.n_distinct, axis=0)
+        return np.repeat(values, np.diff(self.bounds), axis=0)
 
 
 class _Quadratic(NamedTuple):
@@ -74,40 +79,36 @@ def _no_response(n_docs: int, n_topics: int) -> _Quadratic:
 
 def _update(
     words: _Words, log_phi: np.ndarray, log_topics: np.ndarray, gamma: np.ndarray, alpha: float, response: _Quadratic
-) -> tuple[np.ndarray, np.ndarray]:
-    """New log phi of all words at once, and the gamma that belongs to it. The bound does not fall.
+) -> np.ndarray:
+    """New log phi of all words at once, in place, and the gamma that belongs to it. The bound does not fall.
 
     The paper updates word by word, with phi_{-n} for the others. Here the quadratic term is linearised at the old phi, which is
     wrong by at most curvature / (4 N) sum_n KL(phi_n, old phi_n) (Pinsker). With that as a penalty the maximum is a geometric
     mean of what the gradient asks for and the old phi: `damping`. The fixed points are those of the paper.
     """
     U, lengths = response.U, words.lengths[:, None]
-    logits = log_topics[words.columns]
-    by_document = digamma(gamma)
+    by_document, damping = digamma(gamma), np.zeros(len(gamma))
     if len(U):
         mean = (gamma - alpha) / lengths
         by_document += (response.linear - response.precision * (mean @ U.T)) @ U / lengths
         by_document -= response.precision @ U**2 / (2 * lengths**2)
-        own = np.exp(log_phi) @ U.T * words.spread(response.precision / lengths**2)
-        damping = response.curvature()[:, None] / (4 * lengths)
-        logits += own @ U
-        logits += words.spread(by_document)
-        logits += words.spread(damping) * log_phi
-        logits /= words.spread(1 + damping)
-    else:
-        logits += words.spread(by_document)
-    logits -= logits.max(axis=1, keepdims=True)
-    phi = np.exp(logits)
-    total = phi.sum(axis=1, keepdims=True)
-    phi /= total
-    logits -= np.log(total)
-    return logits, alpha + words.sums @ phi
+        damping = response.curvature() / (4 * words.lengths)
+    own = response.precision / lengths**2
+    sums = np.empty_like(gamma)
+    update(words.bounds, words.columns, words.counts, log_phi, log_topics, by_document, U, own, damping, sums)
+    return alpha + sums
 
 
-def _topic_bound(words: _Words, log_phi: np.ndarray, log_topics: np.ndarray, gamma: np.ndarray, alpha: float) -> float:
+def _topic_bound(
+    words: _Words, phi: np.ndarray, log_phi: np.ndarray, log_topics: np.ndarray, gamma: np.ndarray, alpha: float
+) -> float:
     """The bound without the response; E[log theta] cancels for the gamma that belongs to phi."""
     n_topics = gamma.shape[1]
-    of_words = words.counts @ (np.exp(log_phi) * (log_topics[words.columns] - log_phi)).sum(axis=1)
+    of_words = 0.0
+    for start in range(0, len(log_phi), TOKENS):
+        part = slice(start, start + TOKENS)
+        gains = log_topics[words.columns[part]] - log_phi[part]
+        of_words += words.counts[part] @ np.einsum("nk,nk->n", phi[part], gains)
     of_prior = len(gamma) * (gammaln(n_topics * alpha) - n_topics * gammaln(alpha))
     return float(of_words + of_prior + gammaln(gamma).sum() - gammaln(gamma.sum(axis=1)).sum())
 
@@ -170,14 +171,12 @@ class _VariationalSLDA(BaseEstimator):
                 tokens = slice(X.indptr[start], X.indptr[min(start + BLOCK, len(y))])
                 part, quadratic = _Words.of(X[block]), response.rows(block)
                 for _ in range(E_STEPS):
-                    log_phi[tokens], gamma[block] = _update(
-                        part, log_phi[tokens], log_topics, gamma[block], self.alpha, quadratic
-                    )
-            phi, mean = np.exp(log_phi), (gamma - self.alpha) / words.lengths[:, None]
+                    gamma[block] = _update(part, log_phi[tokens], log_topics, gamma[block], self.alpha, quadratic)
+            phi, mean = np.exp(np.maximum(log_phi, LEAST_LOG)), (gamma - self.alpha) / words.lengths[:, None]
             topics = by_word @ phi + SMOOTHING
             log_topics = np.log(topics / topics.sum(axis=0))
             response, of_response = self._response_step(words, phi, mean, y, response)
-            bound = _topic_bound(words, log_phi, log_topics, gamma, self.alpha) + SMOOTHING * log_topics.sum() + of_response
+            bound = _topic_bound(words, phi, log_phi, log_topics, gamma, self.alpha) + SMOOTHING * log_topics.sum() + of_response
             self.bounds_.append(bound)
             if len(self.bounds_) > 1 and bound - self.bounds_[-2] < self.tol * abs(bound):
                 break
@@ -199,10 +198,10 @@ class _VariationalSLDA(BaseEstimator):
     def _infer(self, words: _Words) -> np.ndarray:
         lengths = words.lengths[:, None]
         gamma = np.full((len(lengths), self.n_topics), self.alpha) + lengths / self.n_topics
-        log_phi, response = np.empty(0), _no_response(len(lengths), self.n_topics)
+        log_phi, response = np.empty((len(words.columns), self.n_topics)), _no_response(len(lengths), self.n_topics)
         for _ in range(MOST_UPDATES):
             last = gamma
-            log_phi, gamma = _update(words, log_phi, self.log_topics_, gamma, self.alpha, response)
+            gamma = _update(words, log_phi, self.log_topics_, gamma, self.alpha, response)
             if (np.abs(gamma - last) / lengths).max() < PREDICT_TOLERANCE:
                 break
         return (gamma - self.alpha) / lengths

@@ -1,4 +1,4 @@
-# make demo | test | lint | docs | bench | bench-scale | quality | wheel | soak | clean
+# make demo | test | lint | docs | bench | bench-scale | quality | paper | wheel | soak | clean
 #
 # Every target makes its own virtual environment inside the checkout and installs what it needs from PyPI. Needed beforehand: Python 3.11 or
 # later with the venv module, and a C++20 compiler. CMake and Ninja come from PyPI where they are missing.
@@ -14,7 +14,7 @@ export PIP_NO_INPUT := 1
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: browser help demo test lint docs bench bench-scale quality wheel soak clean tools
+.PHONY: browser help demo test lint docs bench bench-scale quality paper wheel soak clean tools
 
 help:
 	@echo "make demo     train on film reviews, measure the model, write a page about it"
@@ -24,6 +24,7 @@ help:
 	@echo "make bench    speed, beside tomotopy and scikit-learn"
 	@echo "make bench-scale  documents beyond memory, 701,000 words, text to counts of the files in TEXTS=..."
 	@echo "make quality  how good, beside tuned baselines, on the files in DATA=..."
+	@echo "make paper    the paper's experiments, on the files in DATA=...; OPTIONS=--quick for a first look"
 	@echo "make wheel    source distribution and portable wheel in dist/"
 	@echo "make soak     long proofs: sanitizers, killed fits, altered files"
 	@echo "make clean    remove all that the others made"
@@ -95,11 +96,16 @@ bench: .venv-bench/installed
 bench-scale: .venv-bench/installed
 	.venv-bench/bin/python benchmarks/scale.py $(if $(TEXTS),--texts $(TEXTS))
 
-# Hours with all systems; what has finished is kept in quality.jsonl and skipped next time. OPTIONS="--systems mirrorlda" and others:
+# Hours with all systems; what has finished is kept in quality.csv and skipped next time. OPTIONS="--systems mirrorlda" and others:
 # experiments/README.md.
-quality: .venv-quality/installed
+quality: .venv-experiments/installed
 	@[ -n "$(DATA)" ] || { echo "where are the files? make quality DATA=directory" >&2; exit 1; }
-	.venv-quality/bin/python experiments/quality.py "$(DATA)" $(OPTIONS)
+	.venv-experiments/bin/python experiments/quality.py "$(DATA)" $(OPTIONS)
+
+# Days, or with OPTIONS=--quick a quarter of an hour on two cores; what has finished stays in paper-results and is skipped next time.
+paper: .venv-experiments/installed
+	@[ -n "$(DATA)" ] || { echo "where are the files? make paper DATA=directory" >&2; exit 1; }
+	.venv-experiments/bin/python experiments/paper.py "$(DATA)" $(OPTIONS)
 
 # The wheel is built from the source distribution, so that both are known to build; auditwheel (Linux) gives it the manylinux tag that it has
 # earned. The result is installed into a fresh environment and used once.
@@ -136,6 +142,6 @@ soak: .venv-soak/installed .venv-test/installed
 	done
 	MIRRORLDA_SOAK=10 .venv-test/bin/pytest --quiet tests/test_checkpoints.py tests/test_files.py tests/test_corpus.py
 
-# quality.jsonl stays: its runs took hours.
+# quality.csv and paper-results stay: their runs took hours.
 clean:
 	rm -rf build dist .venv-* .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

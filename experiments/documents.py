@@ -35,23 +35,42 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         return [json.loads(line) for line in file]
 
 
+def some(lines: list[dict[str, Any]], n_docs: int | None) -> list[dict[str, Any]]:
+    """A random choice of `n_docs` of the lines that is always the same, or all of them."""
+    if n_docs is None or n_docs >= len(lines):
+        return lines
+    return [lines[number] for number in np.sort(np.random.default_rng(0).permutation(len(lines))[:n_docs])]
+
+
+def counting(n_words: int | None) -> CountVectorizer:
+    """Counts of the most frequent words, or of all; stop words stay."""
+    return CountVectorizer(max_features=n_words, token_pattern=r"(?u)\b\w+\b", dtype=np.float32)
+
+
 @lru_cache(maxsize=1)
-def read_parts(path: Path, text: str, n_words: int) -> tuple[Part, Part, CountVectorizer]:
-    """Training part, test part and what counts their words; stop words stay.
+def read_parts(path: Path, text: str, n_words: int | None, n_docs: int | None = None) -> tuple[Part, Part, CountVectorizer]:
+    """Training part, test part and what counts their words; of all documents, or of `some` of them.
 
     Lines say in `split` whether they are of the part "train" or "test". If none does, a random fifth is held out, always the
     same.
     """
-    lines = read_lines(path)
+    lines = some(read_lines(path), n_docs)
     splits = np.array([line.get("split", "") for line in lines])
     if not any(splits):
         splits = np.where(np.random.default_rng(0).random(len(lines)) < HELD_OUT, "test", "train")
     train, test = ([line for line, part in zip(lines, splits, strict=True) if part == name] for name in ("train", "test"))
     if not (train and test):
         raise ValueError(f"{path}: found {len(train)} lines to train on and {len(test)} to test, expected both")
-    vectorizer = CountVectorizer(max_features=n_words, token_pattern=r"(?u)\b\w+\b", dtype=np.float32)
+    vectorizer = counting(n_words)
     X_train = vectorizer.fit_transform(line[text] for line in train)
     return Part(X_train, train), Part(vectorizer.transform(line[text] for line in test), test), vectorizer
+
+
+@lru_cache(maxsize=2)
+def read_whole(path: Path, text: str, n_words: int | None, n_docs: int | None) -> Part:
+    """All documents, or `some` of them, whatever part they are of."""
+    lines = some(read_lines(path), n_docs)
+    return Part(counting(n_words).fit_transform(line[text] for line in lines), lines)
 
 
 @lru_cache(maxsize=1)

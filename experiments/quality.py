@@ -11,22 +11,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics import get_scorer
-from threadpoolctl import threadpool_limits
 
 from baselines import linear, network, tomotopy_models
 from mirrorlda import TopicClassifier, TopicModel, TopicRegressor
 from mirrorlda.metrics import npmi_coherence
 from mirrorlda.topics import relevant_words
-from results import Run, append_run, print_table, read_runs
-from rows import Row, examples, known_rows, row_of_file
+from results import Run, read_runs, summary, table
+from rows import Data, Row, examples, known_rows, row_of_file
+from running import Experiment, Job, run_all
 
 N_TOPICS, N_TOP_WORDS = 50, 10
 SYSTEMS = ["mirrorlda", "linear-tfidf", "linear-counts", "network", "lda", "slda"]
@@ -70,41 +68,30 @@ def topic_scores(model: Any, X: sp.csr_matrix) -> dict[str, float]:
     }
 
 
-def run(row: Row, system: str, seed: int, n_jobs: int) -> Run:
-    """Train a system and measure it on the test part; the time is that of `fit`, choice of hyper-parameters included."""
-    model = estimators(row.measure, seed, n_jobs)[system]
-    X, y, X_test, y_test = examples(row, seed)
-    start, cpu_start = time.perf_counter(), time.process_time()
-    model.fit(X, y)
-    seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu_start
-    if row.measure == "npmi":
-        scores = topic_scores(model, X_test)
-    else:
-        scores = {row.measure: float(get_scorer(row.measure)(model, X_test, y_test))}
-    chosen = str(getattr(model, "best_params_", ""))
-    return Run(row.name, system, seed, scores, round(seconds, 2), round(cpu_seconds, 2), n_jobs, chosen)
+def load(job: Job) -> Data:
+    return examples(job.row, job.repeat)
 
 
-def wanted(rows: list[Row], systems: list[str], n_seeds: int) -> list[tuple[Row, str, int]]:
+def make(job: Job, n_jobs: int) -> Any:
+    return estimators(job.row.measure, job.repeat, n_jobs)[job.system]
+
+
+def measure(job: Job, model: Any, data: Data) -> dict[str, float]:
+    """Scores on the test part."""
+    if job.row.measure == "npmi":
+        return topic_scores(model, data.X_test)
+    return {job.row.measure: float(get_scorer(job.row.measure)(model, data.X_test, data.y_test))}
+
+
+def wanted(rows: list[Row], systems: list[str], n_seeds: int) -> list[Job]:
     """Rows, systems and seeds to run; what is deterministic runs once unless labels are drawn."""
     return [
-        (row, system, seed)
+        Job(row, system, seed)
         for row in rows
         for system in systems
         if system in estimators(row.measure, 0, 1)
         for seed in range(1 if system in DETERMINISTIC and row.n_labelled is None else n_seeds)
     ]
-
-
-def run_all(jobs: list[tuple[Row, str, int]], out: Path, n_jobs: int) -> None:
-    for number, (row, system, seed) in enumerate(jobs, 1):
-        where = f"[{number}/{len(jobs)}] {row.name}, {system}, seed {seed}"
-        print(where, end=": ", file=sys.stderr, flush=True)
-        with threadpool_limits(None if n_jobs < 0 else n_jobs):
-            finished = run(row, system, seed, n_jobs)
-        append_run(out, finished)
-        scores = ", ".join(f"{measure} {score:.4f}" for measure, score in finished.scores.items())
-        print(f"{scores} in {finished.seconds:.1f} s", file=sys.stderr, flush=True)
 
 
 def verdict(row: Row, mean: float) -> str:
@@ -115,19 +102,24 @@ def verdict(row: Row, mean: float) -> str:
 
 def table_of_row(row: Row, runs: list[Run]) -> Iterator[list[str]]:
     """A line for each system and score of a row; must and stretch are what mirrorlda has to reach."""
-    by_system = {system: found for system in SYSTEMS if (found := [run for run in runs if run.system == system])}
-    seconds = {system: float(np.mean([run.seconds for run in found])) for system, found in by_system.items()}
-    limit = max(AT_LEAST, TIMES * seconds.get(YARDSTICK, 0.0))
-    for system, found in by_system.items():
-        in_time = f"{'within' if seconds[system] <= limit else 'OVER'} {limit:.0f} s"
-        for measure in found[0].scores:
-            scores = [run.scores[measure] for run in found]
-            mean, deviation = np.mean(scores), f"{np.std(scores, ddof=1):.4f}" if len(scores) > 1 else ""
-            goals = ["", "", ""]
-            if system == "mirrorlda":
-                goals = [*("" if goal is None else f"{goal:.3f}" for goal in (row.must, row.stretch)), verdict(row, mean)]
-            training = [f"{seconds[system]:.1f} s", in_time if system == "mirrorlda" else ""]
-            yield [row.name, measure, system, f"{mean:.4f}", deviation, str(len(scores)), *goals, *training]
+    measures = dict.fromkeys(run.measure for run in runs)
+    found = {
+        (system, measure): summary(run for run in runs if (run.system, run.measure) == (system, measure))
+        for system in SYSTEMS
+        for measure in measures
+    }
+    yardstick = found.get((YARDSTICK, row.measure))
+    limit = max(AT_LEAST, TIMES * yardstick.seconds) if yardstick is not None and yardstick.n_runs else AT_LEAST
+    for (system, measure), reached in found.items():
+        if not reached.n_runs:
+            continue
+        deviation = f"{reached.deviation:.4f}" if reached.n_runs > 1 else ""
+        in_time = f"{'within' if reached.seconds <= limit else 'OVER'} {limit:.0f} s"
+        goals = ["", "", ""]
+        if system == "mirrorlda":
+            goals = [*("" if goal is None else f"{goal:.3f}" for goal in (row.must, row.stretch)), verdict(row, reached.mean)]
+        training = [f"{reached.seconds:.1f} s", in_time if system == "mirrorlda" else ""]
+        yield [row.name, measure, system, f"{reached.mean:.4f}", deviation, str(reached.n_runs), *goals, *training]
 
 
 def options() -> argparse.Namespace:
@@ -144,7 +136,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=-1, help="threads or processes of each system, -1 for all cores")
-    parser.add_argument("--out", type=Path, default=Path("quality.jsonl"), help="finished runs, one a line")
+    parser.add_argument("--out", type=Path, default=Path("quality.csv"), help="finished runs, one a line")
     parser.add_argument("--resume", action=argparse.BooleanOptionalAction, default=True, help="skip runs that are in OUT")
     chosen = parser.parse_args()
     if (chosen.file is None) != (chosen.target is None):
@@ -170,12 +162,11 @@ def rows_to_run(chosen: argparse.Namespace) -> list[Row]:
 def main() -> None:
     chosen = options()
     rows = rows_to_run(chosen)
-    done = read_runs(chosen.out) if chosen.resume else {}
-    todo = [job for job in wanted(rows, chosen.systems, chosen.seeds) if (job[0].name, *job[1:]) not in done]
-    run_all(todo, chosen.out, chosen.jobs)
-    runs = list(read_runs(chosen.out).values())
+    jobs = wanted(rows, chosen.systems, chosen.seeds)
+    run_all(Experiment(load, make, measure), jobs, chosen.out, n_jobs=chosen.jobs, resume=chosen.resume)
+    runs = read_runs(chosen.out)
     header = ["row", "measure", "system", "mean", "deviation", "runs", "must", "stretch", "verdict", "training", "time limit"]
-    print_table(header, [line for row in rows for line in table_of_row(row, [run for run in runs if run.row == row.name])])
+    print(table(header, [line for row in rows for line in table_of_row(row, [run for run in runs if run.row == row.name])]))
 
 
 if __name__ == "__main__":

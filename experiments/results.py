@@ -1,47 +1,109 @@
-"""Runs that have finished: a JSON-lines file of them, and their table."""
+"""Runs that have finished: a CSV file of them, what they come to, and tables."""
 
 from __future__ import annotations
 
-import json
+import csv
+import io
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 
 @dataclass(frozen=True)
 class Run:
-    """One system trained once on one row's data."""
+    """One measure of one system, trained once on one row's data; where training failed the score is NaN."""
 
     row: str
+    # Of the row's documents and fields.
+    fingerprint: str
     system: str
-    seed: int
-    scores: dict[str, float]
+    # A number of topics, a prior and a number of layers where the experiment sets them.
+    n_topics: int | None
+    alpha: float | None
+    n_layers: int | None
+    # Number of the fold, or the seed.
+    repeat: int
+    measure: str
+    score: float
+    # Of training, the choice of settings included.
     seconds: float
     cpu_seconds: float
+    n_docs: int
     n_jobs: int
-    chosen: str
+    chosen: str = ""
+    error: str = ""
 
     @property
-    def key(self) -> tuple[str, str, int]:
-        return self.row, self.system, self.seed
+    def key(self) -> tuple[Any, ...]:
+        """What is not run again: all that the experiment sets."""
+        return self.row, self.fingerprint, self.system, self.n_topics, self.alpha, self.n_layers, self.repeat
 
 
-def read_runs(path: Path) -> dict[tuple[str, str, int], Run]:
-    """The last run of each row, system and seed."""
+NAMES = [field.name for field in fields(Run)]
+
+
+def _parsed(line: dict[str, str]) -> Run:
+    numbers = {"n_topics": int, "alpha": float, "n_layers": int, "repeat": int, "score": float}
+    numbers |= {"seconds": float, "cpu_seconds": float, "n_docs": int, "n_jobs": int}
+    values = {name: None if text == "" else numbers[name](text) if name in numbers else text for name, text in line.items()}
+    return Run(**values | {"chosen": line["chosen"], "error": line["error"]})
+
+
+def read_runs(path: Path) -> list[Run]:
+    """The runs of a file, the last one of each measure where some were repeated."""
     if not path.exists():
-        return {}
-    runs = [Run(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
-    return {run.key: run for run in runs}
+        return []
+    text = path.read_text(encoding="utf-8")
+    if not text.endswith("\n"):
+        raise ValueError(f"{path}: the last line is cut short: delete it")
+    runs = [_parsed(line) for line in csv.DictReader(io.StringIO(text))]
+    return list({(*run.key, run.measure): run for run in runs}.values())
 
 
-def append_run(path: Path, run: Run) -> None:
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(asdict(run)) + "\n")
+def append_runs(path: Path, runs: Iterable[Run]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    is_new = not path.exists()
+    with path.open("a", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, NAMES, lineterminator="\n")
+        if is_new:
+            writer.writeheader()
+        writer.writerows(asdict(run) for run in runs)
 
 
-def print_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+@dataclass(frozen=True)
+class Summary:
+    """Mean and standard deviation of some runs' scores; NaN where there are none, or one for the deviation."""
+
+    mean: float
+    deviation: float = np.nan
+    n_runs: int = 1
+    seconds: float = np.nan
+    cpu_seconds: float = np.nan
+
+    def __str__(self) -> str:
+        if not self.n_runs:
+            return ""
+        return f"{self.mean:.4f}" + (f" ({self.deviation:.4f})" if self.n_runs > 1 else "")
+
+
+def summary(runs: Iterable[Run]) -> Summary:
+    """Of the runs that did not fail."""
+    runs = [run for run in runs if not run.error]
+    if not runs:
+        return Summary(np.nan, n_runs=0)
+    score, seconds, cpu_seconds = np.mean([(run.score, run.seconds, run.cpu_seconds) for run in runs], axis=0).tolist()
+    deviation = float(np.std([run.score for run in runs], ddof=1)) if len(runs) > 1 else np.nan
+    return Summary(score, deviation, len(runs), seconds, cpu_seconds)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table with aligned columns."""
     lines = [header, *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in [lines[0], ["-" * width for width in widths], *lines[1:]]:
-        print("| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |")
+    lines = [lines[0], ["-" * width for width in widths], *lines[1:]]
+    return "\n".join(
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
+    )

@@ -1,28 +1,32 @@
-"""Rows of the table of quality: what is predicted from which documents, and how it is measured."""
+"""Rows of tables: what is predicted from which documents, and how it is measured."""
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
 from baselines.search import labelled
-from documents import read_lines, read_more, read_parts
+from documents import read_lines, read_more, read_parts, read_whole
+
+N_FOLDS = 5
 
 
 @dataclass(frozen=True)
 class Row:
-    """What to predict, and the measure by scikit-learn's name; without a target topics are measured, by "npmi"."""
+    """What to predict, and the measure by scikit-learn's name; without a target topics are measured."""
 
     name: str
     path: Path
     target: str | None
     measure: str
-    n_words: int = 5_000
+    # All words if None.
+    n_words: int | None = 5_000
     must: float | None = None
     stretch: float | None = None
     # Only so many documents of the training part keep their label, other ones for each seed.
@@ -30,6 +34,15 @@ class Row:
     # A file of more documents without labels.
     unlabelled: Path | None = None
     text: str = "text"
+    # A random choice of so many documents.
+    n_docs: int | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """Another one for another file, other fields or other words."""
+        n_bytes = [path.stat().st_size for path in (self.path, self.unlabelled) if path is not None and path.is_file()]
+        what = n_bytes, self.text, self.target, self.n_words, self.n_docs, self.n_labelled
+        return f"{zlib.crc32(repr(what).encode()):08x}"
 
     def is_there(self) -> bool:
         return self.path.exists() and (self.unlabelled is None or self.unlabelled.exists())
@@ -50,7 +63,16 @@ def known_rows(data: Path) -> list[Row]:
     ]
 
 
-def row_of_file(path: Path, text: str, target: str, n_words: int) -> Row:
+class Data(NamedTuple):
+    """Counts and targets of the training part, and those of the labelled documents of the test part."""
+
+    X: sp.csr_matrix
+    y: np.ndarray | None
+    X_test: sp.csr_matrix
+    y_test: np.ndarray | None
+
+
+def row_of_file(path: Path, text: str, target: str, n_words: int | None) -> Row:
     """A row of the user's own: more than two numbers are predicted as numbers, all else as classes."""
     values = {line.get(target) for line in read_lines(path)} - {None}
     if len(values) < 2:
@@ -67,11 +89,11 @@ def targets(values: list[Any], measure: str) -> np.ndarray:
     return np.array(values, object if None in values else None)
 
 
-def examples(row: Row, seed: int) -> tuple[sp.csr_matrix, np.ndarray | None, sp.csr_matrix, np.ndarray | None]:
-    """Counts and targets of the training part, and those of the labelled documents of the test part."""
-    train, test, vectorizer = read_parts(row.path, row.text, row.n_words)
+def examples(row: Row, seed: int) -> Data:
+    """The parts that the file names; the vocabulary is that of the training part."""
+    train, test, vectorizer = read_parts(row.path, row.text, row.n_words, row.n_docs)
     if row.target is None:
-        return train.X, None, test.X, None
+        return Data(train.X, None, test.X, None)
     X, values = train.X, train.values(row.target)
     if row.n_labelled is not None:
         classes = None if row.measure == "r2" else values
@@ -83,4 +105,23 @@ def examples(row: Row, seed: int) -> tuple[sp.csr_matrix, np.ndarray | None, sp.
         X, values = sp.vstack([X, more], "csr"), values + [None] * more.shape[0]
     y_test = targets(test.values(row.target), row.measure)
     known = labelled(y_test)
-    return X, targets(values, row.measure), test.X[known], np.array(y_test[known].tolist())
+    return Data(X, targets(values, row.measure), test.X[known], np.array(y_test[known].tolist()))
+
+
+def fold(row: Row, number: int) -> Data:
+    """The fold of that number for the test part, the others to train on, of the labelled documents of the whole file.
+
+    Words are counted once, over those most frequent in all documents; which these are says nothing of the targets.
+    """
+    if not 0 <= number < N_FOLDS:
+        raise ValueError(f"fold {number}: expected one of the {N_FOLDS} from 0 on")
+    whole = read_whole(row.path, row.text, row.n_words, row.n_docs)
+    if row.target is None:
+        train, test = list(KFold(N_FOLDS, shuffle=True, random_state=0).split(whole.X))[number]
+        return Data(whole.X[train], None, whole.X[test], None)
+    y = targets(whole.values(row.target), row.measure)
+    known = np.flatnonzero(labelled(y))
+    y = np.array(y[known].tolist())
+    folds = (KFold if row.measure == "r2" else StratifiedKFold)(N_FOLDS, shuffle=True, random_state=0)
+    train, test = list(folds.split(known, y))[number]
+    return Data(whole.X[known[train]], y[train], whole.X[known[test]], y[test])

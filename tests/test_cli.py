@@ -2,6 +2,7 @@
 
 import csv
 import fcntl
+import functools
 import inspect
 import json
 import os
@@ -304,8 +305,10 @@ def test_training_goes_on_after_a_kill_and_ends_with_the_same_bits(folder, tmp_p
     arguments += ["--epochs", "60", "--no-baselines", "--jobs", "1"]
     run(*arguments, "-q", "-o", tmp_path / "whole")
     command = [sys.executable, "-m", "mirrorlda", *arguments, "-o", str(tmp_path / "cut")]
+    # Where the tests themselves run in the background of a shell, it is ignored.
+    options = {"preexec_fn": functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)}
     for sent, epoch, code in ((signal.SIGKILL, 10, -signal.SIGKILL), (signal.SIGINT, 25, 130)):
-        with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, **options) as process:
             for line in process.stderr:
                 if line.startswith(f"epoch {epoch}/"):
                     process.send_signal(sent)

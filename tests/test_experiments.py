@@ -1,31 +1,18 @@
 """The experiments' commands on a few dozen generated documents."""
 
-import gzip
-import json
+import csv
 import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
+from reviews import write_reviews
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 
 
-def write_documents(path, n_docs, *, with_split):
-    """Texts with more of the words good0 to good4 the more stars they have, and groups with a word of their own."""
-    rng = np.random.default_rng(0)
-    with gzip.open(path, "wt", encoding="utf-8") as file:
-        for number in range(n_docs):
-            stars, group = int(rng.integers(1, 6)), "abc"[number % 3]
-            words = [f"{'good' if n < 3 * stars else 'bad'}{rng.integers(5)}" for n in range(18)]
-            words += [f"word{group}"] * 3 + [f"noise{rng.integers(9)}"] * 2
-            line = {"text": " ".join(words), "rating": stars, "stars": stars, "group": group, "liked": stars > 2}
-            file.write(json.dumps(line | ({"split": "train" if number % 3 else "test"} if with_split else {})) + "\n")
-
-
 def quality(directory, *arguments):
-    command = [sys.executable, EXPERIMENTS / "quality.py", *arguments, "--jobs", "1", "--out", "runs.jsonl"]
+    command = [sys.executable, EXPERIMENTS / "quality.py", *arguments, "--jobs", "1", "--out", "runs.csv"]
     return subprocess.run(command, cwd=directory, capture_output=True, text=True)
 
 
@@ -38,8 +25,8 @@ def table(output):
 
 @pytest.fixture
 def data(tmp_path):
-    write_documents(tmp_path / "imdb.jsonl.gz", 120, with_split=True)
-    write_documents(tmp_path / "20newsgroups.jsonl.gz", 120, with_split=False)
+    write_reviews(tmp_path / "imdb.jsonl.gz", 120, with_split=True)
+    write_reviews(tmp_path / "20newsgroups.jsonl.gz", 120, with_split=False)
     return tmp_path
 
 
@@ -61,25 +48,26 @@ def test_quality_measures_rows_and_resumes(data):
     assert lines["imdb-rating", "mirrorlda"]["time limit"] == "within 60 s"
     assert lines["imdb-rating", "mirrorlda"]["verdict"] == "stretch"
 
-    runs = (data / "runs.jsonl").read_text().splitlines()
-    assert len(runs) == 6
+    runs = (data / "runs.csv").read_text().splitlines()
+    assert len(runs) == 1 + 6
     # Interrupted before its last run.
-    (data / "runs.jsonl").write_text("\n".join(runs[:-1]) + "\n")
+    (data / "runs.csv").write_text("\n".join(runs[:-1]) + "\n")
     second = quality(data, *arguments)
-    assert second.stderr.count("seed") == 1
+    assert second.stderr.count("repeat") == 1
     assert {key: line["mean"] for key, line in table(second.stdout).items()} == {key: line["mean"] for key, line in lines.items()}
 
 
 def test_quality_of_topics(data):
     output = quality(data, data, "--rows", "20newsgroups-topics", "--systems", "mirrorlda", "--seeds", "1")
     assert output.returncode == 0, output.stderr
-    scores = json.loads((data / "runs.jsonl").read_text())["scores"]
+    with (data / "runs.csv").open(newline="") as file:
+        scores = {line["measure"]: float(line["score"]) for line in csv.DictReader(file)}
     assert list(scores) == ["npmi by probability", "npmi by relevance"]
     assert all(-1 <= score <= 1 for score in scores.values())
 
 
 def test_quality_of_ones_own_file(data):
-    write_documents(data / "shops.jsonl.gz", 120, with_split=False)
+    write_reviews(data / "shops.jsonl.gz", 120, with_split=False)
     output = quality(data, "--file", "shops.jsonl.gz", "--target", "liked", "--words", "20", "--systems", "linear-tfidf")
     assert output.returncode == 0, output.stderr
     lines = table(output.stdout)

@@ -50,10 +50,11 @@ def inferred(model: Any, X: Any, n_jobs: int) -> tuple[np.ndarray, list[Any]]:
 
 
 class TomotopyLDA(TransformerMixin, BaseEstimator):
-    """Unsupervised topics, with an asymmetric prior that is learned; `transform` gives topic proportions."""
+    """Unsupervised topics; `transform` gives topic proportions. Without `alpha` an asymmetric prior is learned."""
 
-    def __init__(self, n_topics: int = 50, *, random_state: int = 0, n_jobs: int = 1) -> None:
+    def __init__(self, n_topics: int = 50, *, alpha: float | None = None, random_state: int = 0, n_jobs: int = 1) -> None:
         self.n_topics = n_topics
+        self.alpha = alpha
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -66,15 +67,22 @@ class TomotopyLDA(TransformerMixin, BaseEstimator):
         # Here, and in _SupervisedLDA: the other systems do without it.
         import tomotopy
 
-        self.model_ = tomotopy.LDAModel(k=self.n_topics, seed=self.random_state)
+        prior = {} if self.alpha is None else {"alpha": self.alpha}
+        self.model_ = tomotopy.LDAModel(k=self.n_topics, seed=self.random_state, **prior)
+        if self.alpha is not None:
+            self.model_.optim_interval = 0
         texts = word_lists(X)
         for text in texts:
             if text:
                 self.model_.add_doc(text)
         train_until_still(self.model_, self.n_jobs)
         columns = [int(word) for word in self.model_.used_vocabs]
-        self.components_ = np.zeros((self.n_topics, X.shape[1]))
+        # Words that occur in no document have what the prior of the topics gives them.
+        totals = np.asarray(self.model_.get_count_by_topics())
+        unseen = self.model_.eta / (totals + self.model_.eta * len(columns))
+        self.components_ = np.tile(unseen[:, None], (1, X.shape[1]))
         self.components_[:, columns] = [self.model_.get_topic_word_dist(topic) for topic in range(self.n_topics)]
+        self.components_ /= self.components_.sum(axis=1, keepdims=True)
         rows = np.array([row for row, text in enumerate(texts) if text], int)
         theta = self._proportions(len(texts), rows, self.model_.docs)
         self.topic_shares_ = theta.mean(axis=0)

@@ -1,0 +1,104 @@
+"""Systems side by side, by the number of topics: what is to be run, how it is measured, tables and charts of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sklearn.metrics import roc_auc_score
+
+from mirrorlda.metrics import predictive_r2
+from plots import Line, Panel
+from results import Run, Summary, summary, table
+from rows import Data, Row, fold
+from running import Job
+from systems import SYSTEMS
+
+MEASURES = {
+    "r2": "predictive R2",
+    "roc_auc": "AUC",
+    "sparsity": "share of the topics that make up 90 %",
+    "log-likelihood": "log-likelihood per word",
+}
+
+
+def load(job: Job) -> Data:
+    """`repeat` is the number of the fold."""
+    return fold(job.row, job.repeat)
+
+
+def measure(job: Job, model: Any, data: Data) -> dict[str, float]:
+    """Predictive R2, or the area under the curve of the second class."""
+    if job.row.measure == "r2":
+        return {"r2": predictive_r2(data.y_test, model.predict(data.X_test))}
+    if hasattr(model, "decision_function"):
+        scores = model.decision_function(data.X_test)
+    else:
+        scores = model.predict_proba(data.X_test)[:, 1]
+    return {"roc_auc": float(roc_auc_score(data.y_test, scores))}
+
+
+# What the paper's tables compare BP-sLDA with.
+DISCRIMINATIVE = ["bp-slda", "bp-slda-paper", "network", "deep-network", "linear-counts", "linear-tfidf"]
+
+
+class Curve(NamedTuple):
+    """A system, with a prior where the experiment sets one; its scores depend on the number of topics, or they do not."""
+
+    system: str
+    alpha: float | None = None
+
+    @property
+    def label(self) -> str:
+        return SYSTEMS[self.system].label + ("" if self.alpha is None else f", alpha {self.alpha:g}")
+
+    def sizes(self, topics: Sequence[int]) -> Sequence[int | None]:
+        return topics if SYSTEMS[self.system].has_topics else [None]
+
+    def score(self, runs: Sequence[Run], row: Row, n_topics: int | None, measure: str | None = None) -> Summary:
+        """Of the row's own measure, or another."""
+        what = row.name, self.system, self.alpha, n_topics, measure or row.measure
+        return summary(run for run in runs if (run.row, run.system, run.alpha, run.n_topics, run.measure) == what)
+
+
+def jobs(rows: Sequence[Row], curves: Sequence[Curve], topics: Sequence[int], repeats: int) -> list[Job]:
+    """All systems on one fold, then on the next: what is there when time is out can be compared."""
+    return [
+        Job(row, curve.system, repeat, n_topics, curve.alpha)
+        for repeat in range(repeats)
+        for row in rows
+        for n_topics in [None, *topics]
+        for curve in curves
+        if n_topics in curve.sizes(topics)
+    ]
+
+
+def panel(
+    runs: Sequence[Run], row: Row, curves: Sequence[Curve], topics: Sequence[int], measure: str | None = None, title: str = ""
+) -> Panel:
+    """Scores over topics; what does not depend on them is a horizontal line."""
+    lines = []
+    for curve in curves:
+        scores = {n_topics: curve.score(runs, row, n_topics, measure) for n_topics in curve.sizes(topics)}
+        scores = {n_topics: score for n_topics, score in scores.items() if score.n_runs}
+        x = None if None in scores else list(scores)
+        lines += [Line(curve.label, list(scores.values()), x, curve.system.startswith("bp-"))] if scores else []
+    return Panel(title or row.name, "topics", MEASURES[measure or row.measure], lines)
+
+
+def table_of(runs: Sequence[Run], row: Row, curves: Sequence[Curve], topics: Sequence[int], measure: str | None = None) -> str:
+    """Mean and deviation by system and number of topics."""
+    header = [
+        f"{row.name}: {MEASURES[measure or row.measure]}",
+        *(f"{n_topics} topics" for n_topics in topics),
+        "runs",
+        "training, seconds of CPU",
+    ]
+    lines = []
+    for curve in curves:
+        scores = [curve.score(runs, row, n_topics, measure) for n_topics in curve.sizes(topics)]
+        cells = [str(score) for score in scores] + [""] * (len(topics) - len(scores))
+        n_runs = sorted({score.n_runs for score in scores})
+        seconds = [f"{score.cpu_seconds:.3g}" for score in scores if score.n_runs]
+        lines.append([curve.label, *cells, "-".join(dict.fromkeys(map(str, [n_runs[0], n_runs[-1]]))), " / ".join(seconds)])
+    return table(header, lines)

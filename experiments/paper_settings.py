@@ -1,0 +1,62 @@
+"""BP-sLDA as the paper has it, where mirrorlda's defaults differ.
+
+Counts as they are, all words alike, ten layers, alpha 1.001, topics that start as noise around the uniform distribution, and
+constant rates. The paper leaves open how U starts, the batch and the number of epochs. What stands here was chosen by hand on
+the first fold of both data sets, with 20 topics. Stars of 79,101 reviews, R2: 0.697 after 10 epochs with U of deviation 1,
+0.711 after 20, 0.717 after 20 with 0.1; with batches of 1,000, 256 and 128: 0.721, 0.718, 0.714, and the AUC of sentiment
+0.938, 0.940, 0.939. Of 5,000 documents, with batches of 500, 256 and 128: R2 0.624, 0.670, 0.659, AUC 0.870, 0.896, 0.908.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mirrorlda import TopicClassifier, TopicRegressor, learning
+from mirrorlda.examples import Examples
+from mirrorlda.responses import Response
+
+N_EPOCHS, BATCH_SIZE = 20, 256
+# Standard deviation of U at the start.
+DEVIATION = 0.1
+
+
+class _UniformStart:
+    """Topics and coefficients start as noise, with no regard to the targets."""
+
+    def _start(
+        self: Any, examples: Examples, response: Response, rng: np.random.Generator, *, n_docs: int | None, go_on: bool
+    ) -> learning.State:
+        n_topics, dtype = self._n_topics(response, examples.y), examples.documents.counts.dtype
+        phi = 1 + rng.random((examples.documents.n_words, n_topics))
+        phi /= phi.sum(axis=0)
+        U = response.start(examples.y, examples.weights)[:, None]
+        U = U + DEVIATION * rng.standard_normal((len(U), n_topics))
+        return learning.begin(phi.astype(dtype), U.astype(dtype), None, None)
+
+
+class PaperRegressor(_UniformStart, TopicRegressor):
+    """BP-sLDA with a Gaussian response."""
+
+    __init__ = TopicRegressor.__init__
+
+
+class PaperClassifier(_UniformStart, TopicClassifier):
+    """BP-sLDA with classes."""
+
+    __init__ = TopicClassifier.__init__
+
+
+def settings(alpha: float | None = None, n_layers: int | None = None) -> dict[str, Any]:
+    """Parameters of either estimator."""
+    return {
+        "alpha": 1.001 if alpha is None else alpha,
+        "n_layers": 10 if n_layers is None else n_layers,
+        "n_epochs": N_EPOCHS,
+        "batch_size": BATCH_SIZE,
+        "count_scale": "linear",
+        "word_learning_rate": 0.0,
+        "word_dropout": 0.0,
+        "learning_rate_decay": "constant",
+    }

@@ -12,7 +12,8 @@ author = "The mirrorlda developers"
 release = version = mirrorlda.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "numpydoc", "mathml", "names", "command_line"]
-exclude_patterns = ["extensions", "static"]
+# What the experiments wrote is included by the page about them.
+exclude_patterns = ["extensions", "static", "results"]
 highlight_language = "none"
 pygments_style = "friendly"
 pygments_dark_style = "github-dark"

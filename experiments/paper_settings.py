@@ -48,15 +48,14 @@ class PaperClassifier(_UniformStart, TopicClassifier):
     __init__ = TopicClassifier.__init__
 
 
-def settings(alpha: float | None = None, n_layers: int | None = None) -> dict[str, Any]:
-    """Parameters of either estimator."""
-    return {
-        "alpha": 1.001 if alpha is None else alpha,
-        "n_layers": 10 if n_layers is None else n_layers,
-        "n_epochs": N_EPOCHS,
-        "batch_size": BATCH_SIZE,
-        "count_scale": "linear",
-        "word_learning_rate": 0.0,
-        "word_dropout": 0.0,
-        "learning_rate_decay": "constant",
-    }
+# Parameters of either estimator.
+SETTINGS: dict[str, Any] = {
+    "alpha": 1.001,
+    "n_layers": 10,
+    "n_epochs": N_EPOCHS,
+    "batch_size": BATCH_SIZE,
+    "count_scale": "linear",
+    "word_learning_rate": 0.0,
+    "word_dropout": 0.0,
+    "learning_rate_decay": "constant",
+}

@@ -85,8 +85,8 @@ SYSTEMS = {
     "bp-slda": System("BP-sLDA, defaults of mirrorlda", _ours(TopicRegressor), _ours(TopicClassifier)),
     "bp-slda-paper": System(
         "BP-sLDA, the paper's settings",
-        _ours(paper_settings.PaperRegressor, **paper_settings.settings()),
-        _ours(paper_settings.PaperClassifier, **paper_settings.settings()),
+        _ours(paper_settings.PaperRegressor, **paper_settings.SETTINGS),
+        _ours(paper_settings.PaperClassifier, **paper_settings.SETTINGS),
     ),
     "bp-lda": System(
         "BP-LDA, then linear", _on_proportions(_bp_lda, linear.tuned_ridge), _on_proportions(_bp_lda, linear.tuned_logistic)

@@ -112,11 +112,11 @@ def test_the_papers_settings_are_in_force(estimator):
     kind = {"n_classes": 2} if estimator is paper_settings.PaperClassifier else {"n_outputs": 1}
     data = make_topics(200, 50, 3, random_state=0, **kind)
     still = {"learning_rate": 1e-12, "coef_learning_rate": 1e-12, "n_epochs": 1}
-    model = estimator(4, random_state=0, **paper_settings.settings() | still).fit(data.X, data.y)
+    model = estimator(4, random_state=0, **paper_settings.SETTINGS | still).fit(data.X, data.y)
     assert 0.5 / 50 < model.components_.min() < model.components_.max() < 1.5 / 50
     assert (model.alpha, model.n_layers, model.count_scale) == (1.001, 10, "linear")
     assert not hasattr(model, "word_weights_")
-    learned = estimator(4, random_state=0, **paper_settings.settings()).fit(data.X, data.y)
+    learned = estimator(4, random_state=0, **paper_settings.SETTINGS).fit(data.X, data.y)
     assert learned.score(data.X, data.y) > model.score(data.X, data.y) + 0.2
 
 

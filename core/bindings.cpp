@@ -71,6 +71,18 @@ void check_documents(const Array<const int64_t, 1>& indptr, const Array<const in
   require(ascending, "indptr is not ascending");
 }
 
+void check_indptr(const Array<const int64_t, 1>& indptr, const Array<const int32_t, 1>& indices) {
+  bool ascending = indptr.shape(0) > 0 && indptr(0) == 0 && size_t(indptr(indptr.shape(0) - 1)) == indices.shape(0);
+  for (size_t d = 0; d + 1 < indptr.shape(0); ++d) ascending &= indptr(d) <= indptr(d + 1);
+  require(ascending, "indptr is not ascending");
+}
+
+// Documents of a block: as many as asked for, or with 0 as many as a batch of n_docs has.
+int64_t blocks_of(int64_t wanted, int64_t n_docs) {
+  require(wanted >= 0, "block_docs is negative");
+  return wanted ? wanted : block_docs(n_docs);
+}
+
 // A shard's table of blocks, all of which lie within the shard.
 const Block* checked_blocks(const Array<const uint8_t, 1>& shard, const Array<const uint8_t, 1>& table, const BlockFormat& format) {
   require(format.word_bytes >= 2 && format.word_bytes <= 4, "a word has 2, 3 or 4 bytes");
@@ -175,7 +187,7 @@ struct BoundEngine {
 
   // The gradient is a view of this engine's memory, valid until its next call.
   static nb::tuple reverse(nb::object self, std::optional<Array<const T, 2>> grad_theta, std::optional<Array<const T, 1>> word_weights,
-                           Array<const int32_t, 1> rows, bool want_counts, int n_threads) {
+                           Array<const int32_t, 1> rows, bool want_counts, int n_threads, int64_t per_block) {
     BoundEngine& bound = nb::cast<BoundEngine&>(self);
     Engine<T>& engine = bound.engine;
     require(bound.has_trace, "forward(keep=True) comes first");
@@ -188,7 +200,8 @@ struct BoundEngine {
     {
       nb::gil_scoped_release release;
       engine.reverse(grad_theta ? grad_theta->data() : nullptr, word_weights ? word_weights->data() : nullptr,
-                     grad_counts ? grad_counts->data() : nullptr, rows.data(), int64_t(rows.shape(0)), n_threads);
+                     grad_counts ? grad_counts->data() : nullptr, rows.data(), int64_t(rows.shape(0)),
+                     blocks_of(per_block, engine.n_docs()), n_threads);
     }
     const size_t shape[2] = {rows.shape(0), size_t(engine.n_topics())};
     const int64_t strides[2] = {engine.gradient_stride(), 1};
@@ -206,12 +219,13 @@ void bind(nb::module_& m, const char* engine_name) {
            "steps"_a.none(), "frame"_a.none(), "keep"_a, "objective"_a, "n_threads"_a)
       .def("trace", &Bound::trace)
       .def("objective", &Bound::objective)
-      .def("reverse", &Bound::reverse, "grad_theta"_a.none(), "word_weights"_a.none(), "rows"_a, "want_counts"_a, "n_threads"_a);
+      .def("reverse", &Bound::reverse, "grad_theta"_a.none(), "word_weights"_a.none(), "rows"_a, "want_counts"_a, "n_threads"_a,
+           "block_docs"_a = 0);
 
   m.def(
       "thinned",
       [](Array<const int64_t, 1> indptr, Array<const int32_t, 1> indices, Array<const T, 1> counts, Array<const int64_t, 1> documents,
-         std::optional<Array<const double, 1>> word_weights, double fraction, uint64_t seed, int n_threads) {
+         std::optional<Array<const double, 1>> word_weights, double fraction, uint64_t seed, int n_threads, int64_t first) {
         check_documents(indptr, indices, documents);
         require(indices.shape(0) == counts.shape(0) && fraction >= 0 && fraction < 1 && n_threads > 0, "thinned: counts, fraction or n_threads");
         const size_t n_docs = documents.shape(0);
@@ -219,7 +233,7 @@ void bind(nb::module_& m, const char* engine_name) {
           for (size_t d = 0; d < n_docs; ++d)
             check_range(indices.data() + indptr(documents(d)), indptr(documents(d) + 1) - indptr(documents(d)),
                         int64_t(word_weights->shape(0)), "thinned: a word is out of range");
-        const Thinning thinning{seed, fraction};
+        const Thinning thinning{seed, fraction, first};
         auto out_indptr = new_array<int64_t>({n_docs + 1});
         {
           nb::gil_scoped_release release;
@@ -237,24 +251,26 @@ void bind(nb::module_& m, const char* engine_name) {
         return nb::make_tuple(out_indptr, out_indices, out_counts);
       },
       "indptr"_a, "indices"_a, "counts"_a.noconvert(), "documents"_a, "word_weights"_a.noconvert().none(), "fraction"_a, "seed"_a,
-      "n_threads"_a);
+      "n_threads"_a, "first"_a = 0);
   m.def(
       "row_sums",
-      [](Array<const int32_t, 1> rows, Array<const int32_t, 1> indices, Array<const T, 1> a, Array<const T, 1> b, int64_t n_words) {
+      [](Array<const int32_t, 1> rows, Array<const int64_t, 1> indptr, Array<const int32_t, 1> indices, Array<const T, 1> a,
+         Array<const T, 1> b, int64_t n_words, int64_t per_block) {
         require(indices.shape(0) == a.shape(0) && a.shape(0) == b.shape(0), "row_sums: lengths differ");
+        check_indptr(indptr, indices);
         check_range(rows.data(), rows.shape(0), n_words, "row_sums: a row is out of range");
         check_range(indices.data(), indices.shape(0), n_words, "row_sums: a word is out of range");
         auto sums = new_array<double>({rows.shape(0)});
         bool found;
         {
           nb::gil_scoped_release release;
-          found = row_sums<T>(rows.data(), int64_t(rows.shape(0)), indices.data(), a.data(), b.data(), int64_t(indices.shape(0)), n_words,
-                              sums.data());
+          found = row_sums<T>(rows.data(), int64_t(rows.shape(0)), indptr.data(), indices.data(), a.data(), b.data(),
+                              int64_t(indptr.shape(0)) - 1, n_words, blocks_of(per_block, int64_t(indptr.shape(0)) - 1), sums.data());
         }
         require(found, "row_sums: a word is not among the rows");
         return sums;
       },
-      "rows"_a, "indices"_a, "a"_a.noconvert(), "b"_a.noconvert(), "n_words"_a);
+      "rows"_a, "indptr"_a, "indices"_a, "a"_a.noconvert(), "b"_a.noconvert(), "n_words"_a, "block_docs"_a = 0);
   m.def(
       "logarithmic",
       [](Array<const T, 1> counts) {
@@ -366,17 +382,17 @@ void bind(nb::module_& m, const char* engine_name) {
       "grad_scores"_a.noconvert(), "U"_a.noconvert(), "n_threads"_a);
   m.def(
       "outer",
-      [](Array<const T, 2> grad_scores, Array<const T, 2> theta, int n_threads) {
+      [](Array<const T, 2> grad_scores, Array<const T, 2> theta, int n_threads, int64_t per_block) {
         require(grad_scores.shape(0) == theta.shape(0), "outer: grad_scores and theta differ in their documents");
-        auto out = new_array<T>({grad_scores.shape(1), theta.shape(1)});
+        auto out = new_array<double>({grad_scores.shape(1), theta.shape(1)});
         {
           nb::gil_scoped_release release;
-          outer<T>(grad_scores.data(), theta.data(), int64_t(theta.shape(0)), int(theta.shape(1)), int(grad_scores.shape(1)), out.data(),
-                 n_threads);
+          outer<T>(grad_scores.data(), theta.data(), int64_t(theta.shape(0)), int(theta.shape(1)), int(grad_scores.shape(1)),
+                   blocks_of(per_block, int64_t(theta.shape(0))), out.data(), n_threads);
         }
         return out;
       },
-      "grad_scores"_a.noconvert(), "theta"_a.noconvert(), "n_threads"_a);
+      "grad_scores"_a.noconvert(), "theta"_a.noconvert(), "n_threads"_a, "block_docs"_a = 0);
 }
 
 }  // namespace
@@ -388,6 +404,7 @@ NB_MODULE(_core, m) {
   // What Python's caches hold when the interpreter ends is no leak.
   nb::set_leak_warnings(false);
   m.attr("FLOOR") = kFloor;
+  m.def("block_docs", &block_docs, "n_docs"_a);
   m.def("instruction_set", &instruction_set);
   m.def("instruction_sets", &instruction_sets);
   m.def(

@@ -42,6 +42,8 @@ int64_t tasks(int64_t n, int64_t per_task) { return (n + per_task - 1) / per_tas
 
 }  // namespace
 
+int64_t block_docs(int64_t n_docs) { return std::max(kDocumentsPerBlock, tasks(n_docs, kMostBlocks)); }
+
 void distinct_words(const int64_t* indptr, const int32_t* indices, const int64_t* documents, int64_t n_docs, int64_t n_words,
                     int n_threads, std::vector<int32_t>& words) {
   std::vector<uint64_t> seen((n_words + 7) / 8);
@@ -223,9 +225,9 @@ void Engine<T>::add_block(int64_t number, int64_t from, int64_t to, const T* gra
 
 template <class T>
 void Engine<T>::reverse(const T* grad_theta, const T* word_weights, T* grad_counts, const int32_t* rows, int64_t n_rows,
-                        int n_threads) {
-  const int64_t D = batch_.n_docs;
-  const int64_t per_block = std::max(kDocumentsPerBlock, tasks(D, kMostBlocks)), n_blocks = tasks(D, per_block);
+                        int64_t per_block, int n_threads) {
+  const int64_t D = batch_.n_docs, n_blocks = tasks(D, per_block);
+  if (n_blocks > kMostBlocks) throw std::invalid_argument("a batch has more blocks than there can be");
   const Kernels<T>& k = kernels<T>();
   blocks_.resize(std::max<size_t>(blocks_.size(), n_blocks));
   workers_.resize(std::max<size_t>(workers_.size(), n_threads));

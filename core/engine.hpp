@@ -15,6 +15,10 @@
 
 namespace mirrorlda {
 
+// Documents of a block of a batch. Sums over documents are added up along a binary tree over block numbers, so that parts of the batch that
+// begin and end with a subtree can be summed anywhere: their sums, added up along the rest of the tree, are those of the batch to the bit.
+int64_t block_docs(int64_t n_docs);
+
 // Aligned memory that grows and is reused; its content is lost when it grows.
 template <class T>
 class Buffer {
@@ -73,7 +77,9 @@ class Engine {
 
   // Gradients of the batch that was kept. grad_theta (n_docs, n_topics), word_weights (n_docs,) and grad_counts (entries of the batch,
   // document by document) may be NULL. `rows` are the batch's distinct words; the gradient of these rows of Phi is left in gradient().
-  void reverse(const T* grad_theta, const T* word_weights, T* grad_counts, const int32_t* rows, int64_t n_rows, int n_threads);
+  // Blocks have `per_block` documents, for a batch block_docs(n_docs) of them.
+  void reverse(const T* grad_theta, const T* word_weights, T* grad_counts, const int32_t* rows, int64_t n_rows, int64_t per_block,
+               int n_threads);
 
   const T* gradient() const { return gradient_.get(); }
   int64_t gradient_stride() const { return padded_topics_; }

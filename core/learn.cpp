@@ -66,6 +66,14 @@ void add_in_order(const std::vector<T>& parts, int64_t width, double* total) {
   for (size_t i = 0; i < parts.size(); ++i) total[i % width] += double(parts[i]);
 }
 
+// Adds up one vector a block, in the first of them, along the engine's tree over block numbers.
+void add_along_tree(std::vector<double>& parts, int64_t width) {
+  const int64_t n_blocks = width ? int64_t(parts.size()) / width : 0;
+  for (int64_t step = 1; step < n_blocks; step *= 2)
+    for (int64_t block = 0; block + step < n_blocks; block += 2 * step)
+      for (int64_t i = 0; i < width; ++i) parts[block * width + i] += parts[(block + step) * width + i];
+}
+
 // The frame in the rows' own precision.
 template <class T>
 class Frame {
@@ -142,22 +150,26 @@ void column_squares(const T* gradient, int64_t n_rows, int64_t stride, int n_top
 }
 
 template <class T>
-bool row_sums(const int32_t* rows, int64_t n_rows, const int32_t* indices, const T* a, const T* b, int64_t n, int64_t n_words, double* sums) {
+bool row_sums(const int32_t* rows, int64_t n_rows, const int64_t* indptr, const int32_t* indices, const T* a, const T* b, int64_t n_docs,
+              int64_t n_words, int64_t per_block, double* sums) {
   // Places of words that are not among the rows are left over from other batches: a look at the row tells.
   thread_local std::vector<int32_t> places;
   if (int64_t(places.size()) < n_words) places.resize(n_words);
   int32_t* const place = places.data();
-  for (int64_t i = 0; i < n_rows; ++i) {
-    place[rows[i]] = int32_t(i);
-    sums[i] = 0;
-  }
+  for (int64_t i = 0; i < n_rows; ++i) place[rows[i]] = int32_t(i);
+  std::vector<double> parts(std::max<int64_t>(1, (n_docs + per_block - 1) / per_block) * n_rows);
   bool found = true;
-  for (int64_t e = 0; e < n; ++e) {
-    const int32_t i = place[indices[e]];
-    const bool known = i < n_rows && rows[i] == indices[e];
-    found &= known;
-    if (known) sums[i] += double(T(a[e] * b[e]));
+  for (int64_t first = 0; first < n_docs; first += per_block) {
+    double* const part = parts.data() + first / per_block * n_rows;
+    for (int64_t e = indptr[first]; e < indptr[std::min(n_docs, first + per_block)]; ++e) {
+      const int32_t i = place[indices[e]];
+      const bool known = i < n_rows && rows[i] == indices[e];
+      found &= known;
+      if (known) part[i] += double(T(a[e] * b[e]));
+    }
   }
+  add_along_tree(parts, n_rows);
+  std::copy_n(parts.data(), n_rows, sums);
   return found;
 }
 
@@ -194,28 +206,29 @@ void back_scores(const T* grad_scores, const T* U, int64_t n_docs, int n_topics,
 }
 
 template <class T>
-void outer(const T* grad_scores, const T* theta, int64_t n_docs, int n_topics, int n_outputs, T* out, int n_threads) {
+void outer(const T* grad_scores, const T* theta, int64_t n_docs, int n_topics, int n_outputs, int64_t per_block, double* out, int n_threads) {
   const Kernels<T>& k = kernels<T>();
   const int64_t size = int64_t(n_outputs) * n_topics;
-  std::vector<T> parts((n_docs + kDocumentsPerTask - 1) / kDocumentsPerTask * size);
-  for_blocks(n_docs, kDocumentsPerTask, n_threads, [&](int64_t block, int64_t from, int64_t to) {
+  std::vector<T> parts(std::max<int64_t>(1, (n_docs + per_block - 1) / per_block) * size);
+  for_blocks(n_docs, per_block, n_threads, [&](int64_t block, int64_t from, int64_t to) {
     for (int64_t d = from; d < to; ++d)
       for (int64_t c = 0; c < n_outputs; ++c)
         k.add_scaled(parts.data() + block * size + c * n_topics, grad_scores[d * n_outputs + c], theta + d * n_topics, n_topics);
   });
-  std::vector<double> total(size);
-  add_in_order(parts, size, total.data());
-  std::copy(total.begin(), total.end(), out);
+  std::vector<double> sums(parts.begin(), parts.end());
+  add_along_tree(sums, size);
+  std::copy_n(sums.data(), size, out);
 }
 
 #define MIRRORLDA_INSTANTIATE(T)                                                                                                  \
   template void mirror_rows<T>(const Rows<T>&, const int32_t*, int64_t, const T*, int64_t, const T*, double*, int);               \
   template void settle<T>(const Rows<T>&, int64_t, double*, int);                                                                 \
-  template bool row_sums<T>(const int32_t*, int64_t, const int32_t*, const T*, const T*, int64_t, int64_t, double*);             \
+  template bool row_sums<T>(const int32_t*, int64_t, const int64_t*, const int32_t*, const T*, const T*, int64_t, int64_t, int64_t,  \
+                            double*);                                                                                             \
   template void column_squares<T>(const T*, int64_t, int64_t, int, double*, int);                                                 \
   template void scores<T>(const T*, const T*, int64_t, int, int, T*, int);                                                        \
   template void back_scores<T>(const T*, const T*, int64_t, int, int, T*, int);                                                   \
-  template void outer<T>(const T*, const T*, int64_t, int, int, T*, int);
+  template void outer<T>(const T*, const T*, int64_t, int, int, int64_t, double*, int);
 
 MIRRORLDA_INSTANTIATE(float)
 MIRRORLDA_INSTANTIATE(double)

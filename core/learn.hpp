@@ -33,9 +33,11 @@ void settle(const Rows<T>& phi, int64_t n_words, double* sums, int n_threads);
 template <class T>
 void column_squares(const T* gradient, int64_t n_rows, int64_t stride, int n_topics, double* squares, int n_threads);
 
-// Equivalent to sums[i] = (a * b)[indices == rows[i]].sum(); false if a word of `indices` is not among `rows`. All are below n_words.
+// Equivalent to sums[i] = (a * b)[indices == rows[i]].sum(), of documents in blocks of `per_block`; false if a word of `indices` is not among
+// `rows`. All are below n_words.
 template <class T>
-bool row_sums(const int32_t* rows, int64_t n_rows, const int32_t* indices, const T* a, const T* b, int64_t n, int64_t n_words, double* sums);
+bool row_sums(const int32_t* rows, int64_t n_rows, const int64_t* indptr, const int32_t* indices, const T* a, const T* b, int64_t n_docs,
+              int64_t n_words, int64_t per_block, double* sums);
 
 // How the words' weights move in one step.
 struct WeightStep {
@@ -55,8 +57,8 @@ void scores(const T* theta, const T* U, int64_t n_docs, int n_topics, int n_outp
 template <class T>
 void back_scores(const T* grad_scores, const T* U, int64_t n_docs, int n_topics, int n_outputs, T* out, int n_threads);
 
-// Equivalent to grad_scores.T @ theta
+// Equivalent to grad_scores.T @ theta, of documents in blocks of `per_block`
 template <class T>
-void outer(const T* grad_scores, const T* theta, int64_t n_docs, int n_topics, int n_outputs, T* out, int n_threads);
+void outer(const T* grad_scores, const T* theta, int64_t n_docs, int n_topics, int n_outputs, int64_t per_block, double* out, int n_threads);
 
 }  // namespace mirrorlda

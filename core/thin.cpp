@@ -13,7 +13,7 @@ constexpr int64_t kDocumentsPerTask = 64;
 // Decides which entries of one document stay.
 class Keeper {
  public:
-  Keeper(const Thinning& thinning, int64_t place) : key_(mix(thinning.seed ^ mix(uint64_t(place)))), limit_(thinning.fraction * 4294967296.0) {}
+  Keeper(const Thinning& thinning, int64_t place) : key_(mix(thinning.seed ^ mix(uint64_t(thinning.first + place)))), limit_(thinning.fraction * 4294967296.0) {}
   bool keeps(int64_t entry) const { return double(mix(key_ + uint64_t(entry)) >> 32) >= limit_; }
 
  private:

@@ -6,10 +6,11 @@
 namespace mirrorlda {
 
 // A document's entry is left out with probability `fraction`, by a hash of `seed`, the document's place in the batch and the entry's in it:
-// the same for any number of threads.
+// the same for any number of threads. The documents at hand are those of the batch from `first` on.
 struct Thinning {
   uint64_t seed;
   double fraction;
+  int64_t first;
 };
 
 // Where each document begins, (n_docs + 1,), once entries have been left out.

@@ -52,13 +52,20 @@ class Documents:
         return replace(self, counts=self.counts * word_weights.astype(self.counts.dtype, copy=False)[self.indices])
 
     def thinned(
-        self, numbers: np.ndarray, word_weights: np.ndarray | None, fraction: float, seed: int, n_threads: int = 1
+        self,
+        numbers: np.ndarray,
+        word_weights: np.ndarray | None,
+        fraction: float,
+        seed: int,
+        n_threads: int = 1,
+        first: int = 0,
     ) -> Documents:
         """The documents with these numbers, without a random fraction of their entries, the others times their words' weights.
 
-        What stays grows by 1 / (1 - fraction), so that a document's total stays what it is on average.
+        What stays grows by 1 / (1 - fraction), so that a document's total stays what it is on average. The numbers are those of a
+        batch from its place `first` on.
         """
-        arrays = _core.thinned(self.indptr, self.indices, self.counts, numbers, word_weights, fraction, seed, n_threads)
+        arrays = _core.thinned(self.indptr, self.indices, self.counts, numbers, word_weights, fraction, seed, n_threads, first)
         return Documents(*arrays, self.n_words)
 
     def words_of(self, numbers: np.ndarray, n_threads: int = 1) -> np.ndarray:

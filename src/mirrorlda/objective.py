@@ -112,7 +112,7 @@ def value_and_grad(
         want_counts=True,
         n_threads=n_threads_of(n_jobs),
     )
-    return replace(result, grad_phi=result.grad_phi.copy())
+    return replace(result, grad_phi=result.grad_phi.copy(), grad_U=result.grad_U.astype(phi.dtype))
 
 
 def gradients(
@@ -131,12 +131,14 @@ def gradients(
     want_counts: bool = False,
     want_word_weights: bool = False,
     frame: np.ndarray | None = None,
+    block_docs: int = 0,
     n_threads: int = 1,
 ) -> Gradients:
     """Gradients of the documents in `batch`, whose distinct words are among `rows`, with their y and weights.
 
     `word_weight` is that of the documents' own likelihood, by default the response's. `want_word_weights` needs a batch of all
-    the documents. `frame` is that of `forward`. `grad_phi` is a view into the engine.
+    the documents. `frame` is that of `forward`. Sums go by blocks of `block_docs` documents; 0 is the number for a batch of all
+    these documents. `grad_phi` is a view into the engine.
     """
     dtype = phi.dtype
     word_weight = response.word_weight if word_weight is None else word_weight
@@ -163,14 +165,39 @@ def gradients(
     grad_counts: np.ndarray | None
     if want_word_weights:
         # Words that count for nothing would have the best likelihood, so it has no part in their weights.
-        grad_phi, grad_counts = engine.reverse(grad_theta, None, rows, True, n_threads)
+        grad_phi, grad_counts = engine.reverse(grad_theta, None, rows, True, n_threads, block_docs)
         assert grad_counts is not None
-        grad_word_weights = _core.row_sums(rows, documents.indices, grad_counts, documents.counts, documents.n_words)
+        grad_word_weights = _core.row_sums(
+            rows, documents.indptr, documents.indices, grad_counts, documents.counts, documents.n_words, block_docs
+        )
     if word_weights is not None or want_counts or not want_word_weights:
-        grad_phi, grad_counts = engine.reverse(grad_theta, word_weights, rows, want_counts, n_threads)
-    grad_U = _core.outer(grad_scores, theta, n_threads)
+        grad_phi, grad_counts = engine.reverse(grad_theta, word_weights, rows, want_counts, n_threads, block_docs)
+    grad_U = _core.outer(grad_scores, theta, n_threads, block_docs)
     loss = float((losses * weights).sum())
     return Gradients(loss, rows, grad_phi, grad_U, grad_counts, scores, losses, theta, grad_word_weights)
+
+
+def merged(left: Gradients, right: Gradients) -> Gradients:
+    """Of two neighbouring parts of a batch, both whole subtrees of its blocks: their sums, what is of documents in a row."""
+    rows = np.union1d(left.rows, right.rows)
+    grad_phi = np.zeros((len(rows), left.grad_phi.shape[1]), left.grad_phi.dtype)
+    words = None if left.grad_word_weights is None or right.grad_word_weights is None else np.zeros(len(rows))
+    for part in (left, right):
+        places = np.searchsorted(rows, part.rows)
+        grad_phi[places] += part.grad_phi
+        if words is not None and part.grad_word_weights is not None:
+            words[places] += part.grad_word_weights
+    return Gradients(
+        loss=left.loss + right.loss,
+        rows=rows,
+        grad_phi=grad_phi,
+        grad_U=left.grad_U + right.grad_U,
+        grad_counts=None,
+        scores=np.concatenate([left.scores, right.scores]),
+        losses=np.concatenate([left.losses, right.losses]),
+        theta=np.concatenate([left.theta, right.theta]),
+        grad_word_weights=words,
+    )
 
 
 def word_losses(engine: _core.Engine32 | _core.Engine64, theta: np.ndarray, layers: Layers) -> np.ndarray:

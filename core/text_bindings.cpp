@@ -110,16 +110,51 @@ WordTable words_from_list(const nb::list& list) {
   return words;
 }
 
-WordTable words_from_arrays(Bytes letters, Offsets offsets) {
+// Words that stand one after another; valid as long as `letters`.
+std::vector<std::string_view> words_of(const Bytes& letters, const Offsets& offsets) {
   const size_t n = offsets.shape(0);
   bool holds = n > 0 && offsets(0) == 0 && size_t(offsets(n - 1)) == letters.shape(0);
   for (size_t i = 1; i < n; ++i) holds &= offsets(i - 1) <= offsets(i);
   if (!holds) throw std::invalid_argument("offsets must ascend from 0 to the number of letters");
   const char* data = reinterpret_cast<const char*>(letters.data());
+  std::vector<std::string_view> words;
+  words.reserve(n - 1);
+  for (size_t i = 0; i + 1 < n; ++i) words.emplace_back(data + offsets(i), size_t(offsets(i + 1) - offsets(i)));
+  return words;
+}
+
+WordTable words_from_arrays(Bytes letters, Offsets offsets) {
+  const std::vector<std::string_view> given = words_of(letters, offsets);
   WordTable words;
   nb::gil_scoped_release release;
-  for (size_t i = 0; i + 1 < n; ++i) insert_new(words, {data + offsets(i), size_t(offsets(i + 1) - offsets(i))}, i);
+  for (size_t i = 0; i < given.size(); ++i) insert_new(words, given[i], i);
   return words;
+}
+
+// Counted words, ascending, as arrays: letters, offsets, totals, documents.
+nb::tuple counted_as_arrays(WordCounts& counts) {
+  std::vector<uint8_t> letters;
+  std::vector<int64_t> offsets{0}, totals, docs;
+  {
+    nb::gil_scoped_release release;
+    counts.visit([&](const CountedWord& counted) {
+      letters.insert(letters.end(), counted.word.begin(), counted.word.end());
+      offsets.push_back(int64_t(letters.size()));
+      totals.push_back(int64_t(counted.total));
+      docs.push_back(int64_t(counted.docs));
+    });
+  }
+  return nb::make_tuple(as_array(std::move(letters)), as_array(std::move(offsets)), as_array(std::move(totals)), as_array(std::move(docs)));
+}
+
+void add_counted(WordCounts& counts, Bytes letters, Offsets offsets, Offsets totals, Offsets docs, int64_t n_docs) {
+  const std::vector<std::string_view> words = words_of(letters, offsets);
+  if (totals.shape(0) != words.size() || docs.shape(0) != words.size()) throw std::invalid_argument("a word must have two counts");
+  std::vector<CountedWord> counted;
+  counted.reserve(words.size());
+  for (size_t i = 0; i < words.size(); ++i) counted.push_back({words[i], uint64_t(totals(i)), uint64_t(docs(i))});
+  nb::gil_scoped_release release;
+  counts.add(counted, n_docs);
 }
 
 nb::tuple arrays_of(const WordTable& words) {
@@ -207,6 +242,8 @@ void bind_text(nb::module_& m) {
           begin = part.end();
         }
       }, "texts"_a, "first"_a, "n_threads"_a)
+      .def("counted", &counted_as_arrays)
+      .def("add_counted", &add_counted, "letters"_a, "offsets"_a, "totals"_a, "docs"_a, "n_docs"_a)
       .def_prop_ro("n_docs", &WordCounts::n_docs, nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("n_runs", &WordCounts::n_runs, nb::call_guard<nb::gil_scoped_release>())
       .def("select", [](WordCounts& self, uint64_t max_words, uint64_t min_docs, uint64_t max_docs) {

@@ -196,6 +196,14 @@ class WordCounts::Worker {
     if (block) block->sizes.push_back(uint32_t(block->entries.size() - before));
   }
 
+  // What was counted elsewhere, in other documents.
+  void add(const CountedWord& counted) {
+    const size_t number = size_t(words.insert(counted.word));
+    if (number == tallies.size()) tallies.push_back({0, 0, 0, 0});
+    tallies[number].total += counted.total;
+    tallies[number].docs += counted.docs;
+  }
+
   size_t bytes() const { return words.bytes() + tallies.size() * sizeof(Tally); }
   void clear() {
     words.clear();
@@ -249,6 +257,24 @@ void WordCounts::add(const Texts& texts, int n_threads) {
   n_docs_ += int64_t(texts.size());
 }
 
+void WordCounts::add(const std::vector<CountedWord>& counted, int64_t n_docs) {
+  std::lock_guard lock(mutex_);
+  if (workers_.empty()) workers_.push_back(std::make_unique<Worker>(definition_));
+  Worker& worker = *workers_.front();
+  for (const CountedWord& word : counted) {
+    worker.add(word);
+    if (!keep_documents_ && worker.bytes() > memory_) spill(worker);
+  }
+  n_docs_ += n_docs;
+}
+
+void WordCounts::visit(const std::function<void(const CountedWord&)>& visit) {
+  std::lock_guard lock(mutex_);
+  if (keep_documents_) throw std::logic_error("the counts of single documents are kept: their words stay where they are");
+  for (auto& worker : workers_) spill(*worker);
+  merge(runs_, visit);
+}
+
 void WordCounts::spill(Worker& worker) {
   if (worker.words.size() == 0) return;
   std::vector<Ranked> ranked(static_cast<size_t>(worker.words.size()));
@@ -275,10 +301,7 @@ void WordCounts::gather_in_first() {
     Worker& other = *workers_[w];
     for (size_t i = 0; i < other.tallies.size(); ++i) {
       if (other.tallies[i].total == 0) continue;
-      const size_t number = size_t(first.words.insert(other.words[int64_t(i)]));
-      if (number == first.tallies.size()) first.tallies.push_back({0, 0, 0, 0});
-      first.tallies[number].total += other.tallies[i].total;
-      first.tallies[number].docs += other.tallies[i].docs;
+      first.add({other.words[int64_t(i)], other.tallies[i].total, other.tallies[i].docs});
       other.tallies[i].total = other.tallies[i].docs = 0;
     }
     if (!keep_documents_) other.clear();

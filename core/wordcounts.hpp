@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -47,6 +48,10 @@ class WordCounts {
   ~WordCounts();
 
   void add(const Texts& texts, int n_threads);
+  // What was counted elsewhere, in `n_docs` other texts.
+  void add(const std::vector<CountedWord>& counted, int64_t n_docs);
+  // All words so far, in ascending order of their bytes. Not where documents are kept.
+  void visit(const std::function<void(const CountedWord&)>& visit);
   int64_t n_docs();
   size_t n_runs();
   // Words in order of falling frequency, equally frequent ones by code point. More texts may be added afterwards.

@@ -183,6 +183,24 @@ def test_no_file_stays(texts, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("memory", [0, 1 << 20])
+def test_counts_of_parts_merge_to_those_of_all(memory):
+    """Texts in three parts, counted apart and sent to other processes, choose the words that all of them choose."""
+    rng = np.random.default_rng(0)
+    texts = [" ".join(f"w{n}" for n in rng.zipf(1.3, 30) if n < 500) + " é" for _ in range(90)]
+    whole, merged = WordCounts(), WordCounts(memory=memory)
+    whole.add(texts)
+    for part in (texts[:10], texts[10:10], texts[10:]):
+        counts = WordCounts(memory=memory)
+        counts.add(part)
+        merged.merge(pickle.loads(pickle.dumps(counts)))
+    assert merged.n_docs == 90
+    for choice in ({}, {"max_words": 7}, {"min_docs": 3, "max_docs_fraction": 0.5}):
+        assert merged.vocabulary(**choice) == whole.vocabulary(**choice)
+    merged.add(["again again"])
+    assert "again" in merged.vocabulary()
+
+
 def test_a_directory_that_is_not_there(texts, tmp_path):
     counts = WordCounts(memory=0, directory=str(tmp_path / "nowhere"))
     with pytest.raises(OSError, match="nowhere"):

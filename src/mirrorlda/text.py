@@ -239,7 +239,17 @@ class WordCounts:
     ) -> None:
         self.definition = definition
         self.n_threads = n_threads
+        self._memory, self._directory = memory, directory
         self._counts = _core.WordCounts(_compiled(definition), memory, directory or tempfile.gettempdir(), keep_documents)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For another process: the counted words. Counts that keep their documents stay where they are."""
+        how = {"n_threads": self.n_threads, "memory": self._memory, "directory": self._directory}
+        return {"definition": self.definition, "how": how, "counted": (*self._counts.counted(), self.n_docs)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["definition"], **state["how"])  # type: ignore[misc]
+        self._counts.add_counted(*state["counted"])
 
     @property
     def n_docs(self) -> int:
@@ -250,6 +260,10 @@ class WordCounts:
         """Count the words of `texts`, in addition to those before."""
         for begin, batch in _batches(texts):
             self._counts.add(batch, begin, self.n_threads)
+
+    def merge(self, other: WordCounts) -> None:
+        """Take what `other` has counted, in other texts, as if it had been counted here."""
+        self._counts.add_counted(*other._counts.counted(), other.n_docs)
 
     def vocabulary(self, max_words: int | None = None, min_docs: int = 1, max_docs_fraction: float = 1.0) -> Vocabulary:
         """The words chosen, the most frequent first; equally frequent ones in the order of their code points.

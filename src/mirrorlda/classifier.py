@@ -19,7 +19,7 @@ from mirrorlda.corpus import Corpus
 from mirrorlda.docstrings import COMMON_PARAMETERS, SUPERVISED_PARAMETERS, documented
 from mirrorlda.documents import Documents
 from mirrorlda.examples import PART_DOCS, Examples, StoredExamples, chunks
-from mirrorlda.fitting import unchanged_on_failure
+from mirrorlda.fitting import check_cluster, unchanged_on_failure
 from mirrorlda.responses import Response, Sigmoid, Softmax
 from mirrorlda.supervised import SupervisedTopicEstimator, without_missing
 
@@ -135,7 +135,16 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, checkpoint: Any = None, validation: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        checkpoint: Any = None,
+        validation: Any = None,
+        cluster: Any = None,
+    ) -> Self:
         """Learn topics and coefficients from counts X (n_docs, n_words) and labels y.
 
         X may be a `Corpus`, which holds its targets. y is (n_docs,) of any type, or (n_docs, n_labels) of 0 and 1 for several
@@ -145,7 +154,9 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
 
         `validation`, a `Corpus` or a pair of counts and targets, is judged after every epoch (at most 65,536 documents) and not
         learned from: `history_` has its loss and score. Documents with a target that no training document has are left out.
+        `cluster`, a `mirrorlda.distributed.Cluster`, trains on a corpus with all its machines.
         """
+        check_cluster(cluster, X)
         with unchanged_on_failure(self):
             if isinstance(X, Corpus):
                 classes = self._stored_classes(X, y, sample_weight)
@@ -157,7 +168,7 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
                 )
             self._set_classes(classes)
             source = self._stored(X) if isinstance(X, Corpus) else self._numbered(examples, labelled, self.class_weight)
-            self._fit_labelled(source, self._response(), checkpoint, validation)
+            self._fit_labelled(source, self._response(), checkpoint, validation, cluster)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -318,8 +329,13 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
         if isinstance(class_weight, str) and class_weight == "balanced":
             class_weight = self._balanced(known)
         total = float(corpus.n_docs)
+        if isinstance(class_weight, dict) and not self._is_multilabel:
+            # All classes at once: a few documents may have none of those that are named.
+            weights = _weights_of(class_weight, self.classes_)
+            class_weight = dict(zip(self.classes_.tolist(), weights.tolist(), strict=True))
         if class_weight is not None:
-            total += sum(float((compute_sample_weight(class_weight, y) - 1).sum()) for y in _stored_targets(known))
+            total += sum(float((_weights_of(class_weight, y) - 1).sum()) for y in _stored_targets(known))
+            self._check_weights(total - (corpus.n_docs - known.n_docs))
         return StoredExamples(corpus, partial(self._encoded, class_weight), total, self._is_logarithmic())
 
     def _balanced(self, known: Corpus) -> Any:
@@ -346,19 +362,25 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
             y = y.astype(np.int8, copy=False)
         else:
             y[~labelled] = self.classes_[0]
-        return self._numbered(Examples(documents, y, np.ones(len(y))), labelled, class_weight)
+        return self._numbered(Examples(documents, y, np.ones(len(y))), labelled, class_weight, whole=False)
 
-    def _numbered(self, examples: Examples, labelled: np.ndarray, class_weight: Any) -> Examples:
-        """Class numbers in place of labels, and the classes' weights in those of the documents."""
+    def _check_weights(self, total: float, weights: np.ndarray | float = 1.0) -> None:
+        if not (np.isfinite(total) and total > 0 and np.isfinite(weights).all() and np.all(weights >= 0)):
+            raise ValueError(
+                f"class_weight must be finite, not negative, and not zero for all documents; got {self.class_weight!r}"
+            )
+
+    def _numbered(self, examples: Examples, labelled: np.ndarray, class_weight: Any, *, whole: bool = True) -> Examples:
+        """Class numbers in place of labels, and the classes' weights in those of the documents.
+
+        Documents that are not the `whole` of a fit may all have the weight zero.
+        """
         y, weights = examples.y, examples.weights
         known = None if labelled.all() else labelled
         if class_weight is not None and labelled.any():
             weights = weights.copy()
-            weights[labelled] *= compute_sample_weight(class_weight, y[labelled])
-            if not (np.isfinite(weights).all() and (weights >= 0).all() and weights[labelled].any()):
-                raise ValueError(
-                    f"class_weight must be finite, not negative, and not zero for all documents; got {self.class_weight!r}"
-                )
+            weights[labelled] *= _weights_of(class_weight, y[labelled])
+            self._check_weights(float(weights[labelled].sum()) if whole else 1.0, weights)
         if self._is_multilabel:
             if y.shape[1] != len(self.classes_):
                 raise ValueError(f"y has {y.shape[1]} labels, but the model has {len(self.classes_)}")
@@ -432,3 +454,16 @@ def _without_minus_one(y: Any) -> tuple[Any, np.ndarray | None]:
         stacklevel=4,
     )
     return np.where(labelled, array, array[np.argmax(labelled)]), labelled
+
+
+def _weights_of(class_weight: Any, y: np.ndarray) -> np.ndarray:
+    """Weights of documents by their classes, as scikit-learn has them, but for classes that are numbers in quotes."""
+    if not (isinstance(class_weight, dict) and y.ndim == 1):
+        weights: np.ndarray = compute_sample_weight(class_weight, y)
+        return weights
+    classes, codes = np.unique(y, return_inverse=True)
+    unweighted = [name for name in classes.tolist() if name not in class_weight]
+    if unweighted and len(classes) - len(unweighted) != len(class_weight):
+        raise ValueError(f"The classes, {unweighted}, are not in class_weight")
+    of_each: np.ndarray = np.array([class_weight.get(name, 1.0) for name in classes.tolist()])[codes]
+    return of_each

@@ -136,7 +136,7 @@ def test_what_a_corpus_has_not_is_an_error(path):
 
 def test_blocks_and_shards_that_are_just_full(tmp_path, monkeypatch):
     """Shards of two blocks, and every number of documents about their ends."""
-    for module in ("writer", "corpus", "description"):
+    for module in ("shards", "corpus", "description"):
         monkeypatch.setattr(f"mirrorlda.{module}.SHARD_DOCS", 2 * BLOCK_DOCS)
     monkeypatch.setattr("mirrorlda.corpus.SHARD_BLOCKS", 2)
     X = counts(4 * BLOCK_DOCS + 1, 50, density=0.1)

@@ -33,14 +33,14 @@ N_DOCS, N_WORDS = 700, 80
 @pytest.fixture(autouse=True)
 def small_windows(monkeypatch):
     """Shards of one block and windows of less than all: every path of large corpora is taken by small ones."""
-    for name in ("writer", "corpus", "description"):
+    for name in ("shards", "corpus", "description"):
         monkeypatch.setattr(f"mirrorlda.{name}.SHARD_DOCS", 256)
     monkeypatch.setattr("mirrorlda.corpus.SHARD_BLOCKS", 1)
     monkeypatch.setattr("mirrorlda.shuffle._WINDOW_DOCS", 512)
     monkeypatch.setattr("mirrorlda.examples.PART_DOCS", 100)
     for name in ("regressor", "classifier"):
         monkeypatch.setattr(f"mirrorlda.{name}.PART_DOCS", 100)
-    monkeypatch.setattr("mirrorlda.training._SCORED_DOCS", 200)
+    monkeypatch.setattr("mirrorlda.training.SCORED_DOCS", 200)
     monkeypatch.setattr("mirrorlda.fitting.READ_DOCS", 90)
     monkeypatch.setattr("mirrorlda.fitting._SUMMARY_DOCS", 300)
 

@@ -22,10 +22,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mirrorlda.description import NO_LABELS, WORD_COLUMNS, Target, canonical, read_description
+from mirrorlda.description import WORD_COLUMNS, Target, canonical, read_description
 from mirrorlda.documents import Documents
-from mirrorlda.shards import BLOCK_DOCS, SHARD_BLOCKS, SHARD_DOCS, CorpusError, Shard, mapped
+from mirrorlda.remote import cache_directory, fetched, is_url
+from mirrorlda.shards import BLOCK_DOCS, NO_LABELS, SHARD_BLOCKS, SHARD_DOCS, CorpusError, Shard, mapped, shard_name
 from mirrorlda.text import TextDefinition, Vocabulary
+
+# A shard of training takes whole files of a corpus that has so many of them for each shard.
+_FILES_OF_SHARD = 8
 
 
 class Corpus:
@@ -34,6 +38,8 @@ class Corpus:
     Parameters
     ----------
     path : path of a directory that `prepare` or `CorpusWriter` has written
+        Or the URL of a copy of it (s3://, gs:// and whatever else fsspec knows), of which each file is kept on this machine once
+        it was asked for: in the directory that MIRRORLDA_CACHE names, by default ~/.cache/mirrorlda.
 
     Attributes
     ----------
@@ -65,7 +71,7 @@ class Corpus:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         # A path that is relative means another file once the directory has changed.
-        self.path = Path(path).absolute()
+        self.path: Path | str = str(path).rstrip("/") if is_url(path) else Path(path).absolute()
         self._about = read_description(self.path)
         try:
             self._map()
@@ -85,22 +91,47 @@ class Corpus:
         self._conditions: tuple[tuple[str, Any], ...] = ()
         # Documents of this part before each block; None where all are.
         self._starts: np.ndarray | None = None
+        # Places of its documents, where they are listed.
+        self._listed: np.ndarray | None = None
 
     def _map(self) -> None:
-        """Map all files: a corpus that is open stays what it is when another takes its place."""
-        self._files: Path = self.path / self._about["generation"]
+        """Map all files: a corpus that is open stays what it is when another takes its place. Those behind a URL come later."""
+        generation = self._about["generation"]
+        self._files: Path = self.path / generation if isinstance(self.path, Path) else cache_directory() / generation
         self._shards = [
-            Shard(self._files / f"{number:05d}.shard", shard, self._about["n_words"])
+            Shard(self._files / shard_name(number), shard, self._about["n_words"])
             for number, shard in enumerate(self._about["shards"])
         ]
-        self._words = np.frombuffer(mapped(self._files / "words", self._about["words"]["bytes"]), np.uint8)
+        if isinstance(self.path, Path):
+            for shard in self._shards:
+                shard.map()
+            _ = self._words
+
+    @cached_property
+    def _words(self) -> np.ndarray:
+        n_bytes = self._about["words"]["bytes"]
+        self._fetch("words", n_bytes)
+        return np.frombuffer(mapped(self._files / "words", n_bytes), np.uint8)
+
+    def _fetch(self, name: str, n_bytes: int) -> None:
+        """Have one of the files on this machine."""
+        if isinstance(self.path, str):
+            generation = self._about["generation"]
+            try:
+                fetched(f"{self.path}/{generation}/{name}", f"{generation}/{name}", n_bytes)
+            except FileNotFoundError:
+                raise CorpusError(f"{self.path}/{generation}/{name} is missing") from None
 
     @cached_property
     def n_docs(self) -> int:
+        if self._listed is not None:
+            return len(self._listed)
         return int(self._starts[-1]) if self._starts is not None else int(self._about["n_docs"])
 
     @cached_property
     def n_entries(self) -> int:
+        if self._listed is not None:
+            return int(self._sizes(self._listed).sum(dtype=np.int64))
         if self._starts is None:
             return int(self._about["n_entries"])
         return sum(int(self._shard(i).column("sizes")[self._kept(i)].sum(dtype=np.int64)) for i in range(len(self._shards)))
@@ -165,21 +196,52 @@ class Corpus:
         """All but the documents with these numbers."""
         return self._part("without", self._places(np.unique(_numbers(numbers))))
 
+    def shard(self, number: int, n_shards: int) -> Corpus:
+        """One of `n_shards` parts of about the same size, that have no document in common.
+
+        Each takes every n-th run of 256 documents, or of as many as a file has where there are many files: a sorted corpus has
+        parts that are alike. Its places are in memory, 8 bytes a document: few documents of it can be read at a time.
+        """
+        if not 0 <= number < n_shards:
+            raise ValueError(f"there are the shards 0 to {n_shards - 1}, got {number}")
+        run = SHARD_DOCS if self.n_docs >= _FILES_OF_SHARD * n_shards * SHARD_DOCS else BLOCK_DOCS
+        part = self._copy("shard", (number, n_shards))
+        numbers = np.arange(number * run, self.n_docs, n_shards * run)[:, None] + np.arange(run)
+        part._listed = self._places(numbers[numbers < self.n_docs])
+        return part
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Another process opens the corpus itself."""
         return _reopened, (self.path, self._about["generation"], self._conditions)
 
     def _part(self, name: str, value: Any) -> Corpus:
-        part = object.__new__(Corpus)
-        of_the_whole = ("n_docs", "n_entries", "fingerprint")
-        part.__dict__.update({name: value for name, value in vars(self).items() if name not in of_the_whole})
-        part._conditions = (*self._conditions, (name, value))
+        part = self._copy(name, value)
+        if self._listed is not None:
+            places = self._listed
+            kept = [part._kept(int(places[i]) // SHARD_DOCS)[places[i:j] % SHARD_DOCS] for i, j in _runs(places // SHARD_DOCS)]
+            part._listed = places[np.concatenate([np.zeros(0, bool), *kept])]
+            return part
         counts = [
             np.add.reduceat(part._kept(i).astype(np.int64), np.arange(0, shard["n_docs"], BLOCK_DOCS))
             for i, shard in enumerate(self._about["shards"])
         ]
         part._starts = np.concatenate([[0], np.cumsum(np.concatenate([np.zeros(0, np.int64), *counts]))]).astype(np.int64)
         return part
+
+    def _copy(self, name: str, value: Any) -> Corpus:
+        part = object.__new__(Corpus)
+        of_the_whole = ("n_docs", "n_entries", "fingerprint")
+        part.__dict__.update({name: value for name, value in vars(self).items() if name not in of_the_whole})
+        part._conditions = (*self._conditions, (name, value))
+        return part
+
+    def _sizes(self, places: np.ndarray) -> np.ndarray:
+        """Distinct words of the documents at these places, which ascend."""
+        sizes = np.empty(len(places), np.int64)
+        for first, last in _runs(places // SHARD_DOCS):
+            shard = int(places[first]) // SHARD_DOCS
+            sizes[first:last] = self._shard(shard).column("sizes")[places[first:last] - shard * SHARD_DOCS]
+        return sizes
 
     def _kept(self, shard: int) -> np.ndarray:
         mask = np.ones(self._about["shards"][shard]["n_docs"], bool)
@@ -188,7 +250,7 @@ class Corpus:
                 mask &= self._shard(shard).column("split") == value
             elif name == "labelled":
                 mask &= self._labelled(shard) == value
-            else:
+            elif name == "without":
                 first, last = np.searchsorted(value, (shard * SHARD_DOCS, (shard + 1) * SHARD_DOCS))
                 mask[value[first:last] - shard * SHARD_DOCS] = False
         return mask
@@ -197,6 +259,9 @@ class Corpus:
         """Places in the whole corpus of this part's documents with these numbers, ascending."""
         if len(numbers) and not 0 <= numbers[0] <= numbers[-1] < self.n_docs:
             raise IndexError(f"the corpus has the documents 0 to {self.n_docs - 1}, got {numbers[0]} to {numbers[-1]}")
+        if self._listed is not None:
+            listed: np.ndarray = self._listed[numbers]
+            return listed
         if self._starts is None:
             return numbers
         places = np.empty(len(numbers), np.int64)
@@ -216,9 +281,7 @@ class Corpus:
         places = self._places(numbers[order])
         sizes = np.empty(len(numbers), np.int64)
         runs = _runs(places // SHARD_DOCS)
-        for first, last in runs:
-            shard = int(places[first]) // SHARD_DOCS
-            sizes[order[first:last]] = self._shard(shard).column("sizes")[places[first:last] - shard * SHARD_DOCS]
+        sizes[order] = self._sizes(places)
         indptr = np.concatenate([[0], np.cumsum(sizes)])
         indices, counts = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], dtype)
         for first, last in runs:
@@ -274,6 +337,10 @@ class Corpus:
                 begin = ends[place] - shard.column("id_sizes")[place]
                 ids[to] = text[begin : ends[place]].tobytes().decode(errors="surrogatepass")
         return ids
+
+    def columns(self, shard: int, first: int, last: int) -> dict[str, np.ndarray]:
+        """What stands beside some documents of one shard of the whole corpus, as it is in the file."""
+        return self._shard(shard).columns(first, last)
 
     def matrix(self, numbers: np.ndarray | None = None) -> sp.csr_array:
         """The documents with these numbers, or all, in memory, as scikit-learn takes them."""
@@ -345,6 +412,7 @@ class Corpus:
 
     def _shard(self, number: int) -> Shard:
         if number not in self._checked:
+            self._fetch(shard_name(number), self._about["shards"][number]["bytes"])
             self._check_columns(self._shards[number])
             self._checked.add(number)
         return self._shards[number]
@@ -384,12 +452,12 @@ class Corpus:
         return np.asarray(data.view(dtype))
 
 
-def _reopened(path: Path, generation: str, conditions: tuple[tuple[str, Any], ...]) -> Corpus:
+def _reopened(path: Path | str, generation: str, conditions: tuple[tuple[str, Any], ...]) -> Corpus:
     corpus = Corpus(path)
     if corpus._about["generation"] != generation:
         raise CorpusError(f"{path} holds another corpus than the one that was meant: it was written anew")
     for name, value in conditions:
-        corpus = corpus._part(name, value)
+        corpus = corpus.shard(*value) if name == "shard" else corpus._part(name, value)
     return corpus
 
 

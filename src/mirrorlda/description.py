@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from mirrorlda import remote
 from mirrorlda.durable import replaced
 from mirrorlda.shards import COLUMNS, SHARD_DOCS, CorpusError
 
 DESCRIPTION = "corpus.json"
 FORMAT, VERSION = "mirrorlda corpus", 1
-# In place of the number of a document's labels, where it has no target.
-NO_LABELS = np.uint32(2**32 - 1)
 # What the file of words holds: UTF-8 of all words and where each begins, how often each occurs, and in how many documents.
 WORD_COLUMNS: dict[str, np.dtype[Any]] = {
     "letters": np.dtype("u1"),
@@ -66,14 +65,21 @@ def is_generation(name: str) -> bool:
     return _GENERATION.fullmatch(name) is not None
 
 
-def read_description(path: Path) -> dict[str, Any]:
-    """What corpus.json says, checked so far that all of it can be relied on."""
-    file = path / DESCRIPTION
-    if not file.is_file():
-        found = f"it has no file {DESCRIPTION}" if path.is_dir() else "there is no such directory"
-        raise CorpusError(f"{path} is not a corpus: {found}")
+def read_description(path: Path | str) -> dict[str, Any]:
+    """What corpus.json says, in a directory or behind a URL, checked so far that all of it can be relied on."""
+    file = f"{path}/{DESCRIPTION}"
+    if isinstance(path, Path) and not path.is_dir():
+        raise CorpusError(f"{path} is not a corpus: there is no such directory")
     try:
-        content = json.loads(file.read_bytes())
+        content = (path / DESCRIPTION).read_bytes() if isinstance(path, Path) else remote.read(file)
+    except FileNotFoundError:
+        raise CorpusError(f"{path} is not a corpus: it has no file {DESCRIPTION}") from None
+    return _checked(file, content)
+
+
+def _checked(file: str, written: bytes) -> dict[str, Any]:
+    try:
+        content = json.loads(written)
     except (ValueError, RecursionError) as error:
         raise CorpusError(f"{file} is not JSON: {error}") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:

@@ -13,7 +13,7 @@ COMMON_PARAMETERS = """beta : float, default=1.0001
         Rule of the line search in each layer, or a constant step.
     batch_size : int, (int, int) or "auto", default="auto"
         Documents a step; a pair grows from the first to the last epoch. "auto" takes an eighth of the documents, but
-        at least 128 and at most 1,000 (`TopicModel`: 256).
+        at least 128 and at most 1,000 (`TopicModel`: 256); beyond a million documents this grows with them, to 32 times as many.
     count_scale : {"log", "linear"}, default="log"
         "log" takes log2(1 + count) in place of counts.
     seed_words : dict, list of lists or None, default=None

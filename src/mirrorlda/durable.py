@@ -1,12 +1,13 @@
-"""Files that are there in full or not at all."""
+"""Files and directories that are there in full or not at all."""
 
 from __future__ import annotations
 
 import errno
 import os
 import secrets
+import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -55,8 +56,7 @@ def replaced(path: AnyPath) -> Iterator[BinaryIO]:
             if permissions is not None and os.name == "posix":
                 os.fchmod(descriptor, permissions)
             yield file
-            file.flush()
-            os.fsync(descriptor)
+            sync(file)
             if not has_name:
                 # With a directory given, Python follows the link in /proc to the file itself.
                 os.link(f"/proc/self/fd/{descriptor}", temporary, src_dir_fd=descriptor, follow_symlinks=True)
@@ -65,6 +65,64 @@ def replaced(path: AnyPath) -> Iterator[BinaryIO]:
         temporary.unlink(missing_ok=True)
         raise
     sync_directory(target.parent)
+
+
+@contextmanager
+def replaced_directory(path: AnyPath, is_replaceable: Callable[[Path], bool]) -> Iterator[Path]:
+    """A new directory to write to, beside `path`, whose name it gets when the block ends without an error.
+
+    What is there may be an empty directory, or one that `is_replaceable`, which goes away then.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> from mirrorlda.durable import replaced_directory
+    >>> path = Path(mkdtemp()) / "parts"
+    >>> with replaced_directory(path, lambda there: False) as directory:
+    ...     _ = (directory / "part-0").write_text("all of it")
+    ...     print(path.exists())
+    False
+    >>> [found.name for found in path.iterdir()]
+    ['part-0']
+    """
+    target = Path(os.path.realpath(os.fsdecode(path)))
+    if target.exists() and not target.is_dir():
+        raise FileExistsError(f"{target} is a file, expected the name of a directory, which is written anew")
+    if target.exists() and any(target.iterdir()) and not is_replaceable(target):
+        raise FileExistsError(f"{target} is a directory with other files in it: write to another place")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"no such directory: {target.parent}")
+    new, old = (target.with_name(f".mirrorlda-{secrets.token_hex(8)}") for _ in range(2))
+    new.mkdir()
+    try:
+        yield new
+        sync_directory(new)
+        if target.exists():
+            target.rename(old)
+        try:
+            new.rename(target)
+        except OSError:
+            if old.exists():
+                old.rename(target)
+            raise
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+    sync_directory(target.parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def check_directory(path: Path) -> None:
+    """That a directory that one machine has made is there on this one too."""
+    if not path.is_dir():
+        raise FileNotFoundError(f"found no directory {path}, expected one that all machines share")
+
+
+def sync(file: BinaryIO) -> None:
+    """What was written is on the disk."""
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def sync_directory(directory: Path) -> None:

@@ -13,7 +13,7 @@ from mirrorlda.corpus import Corpus
 from mirrorlda.docstrings import COMMON_PARAMETERS, documented
 from mirrorlda.documents import Documents
 from mirrorlda.examples import MOST_HELD_OUT, Examples, StoredExamples, sample
-from mirrorlda.fitting import TopicEstimator, unchanged_on_failure
+from mirrorlda.fitting import TopicEstimator, check_cluster, unchanged_on_failure
 from mirrorlda.learning import Parameters
 from mirrorlda.regressor import TopicRegressor
 from mirrorlda.responses import Response, Words
@@ -106,13 +106,24 @@ class TopicModel(TopicEstimator):
 
     _auto_batch = (32, 256)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, checkpoint: Any = None, validation: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        checkpoint: Any = None,
+        validation: Any = None,
+        cluster: Any = None,
+    ) -> Self:
         """Learn topics from counts X of shape (n_docs, n_words), or from a `Corpus`; y is ignored.
 
         `checkpoint` is a `Checkpoint` or a path for one. Ctrl-C ends training after the batch, with a warning and a model that is
         what was learned so far. `validation`, a `Corpus` or a pair of counts and targets, is judged after
-        every epoch (at most 65,536 documents) and not learned from: `history_` has its loss and score.
+        every epoch (at most 65,536 documents) and not learned from: `history_` has its loss and score. `cluster`, a
+        `mirrorlda.distributed.Cluster`, trains on a corpus with all its machines.
         """
+        check_cluster(cluster, X)
         with unchanged_on_failure(self):
             if isinstance(X, Corpus):
                 self._open(X, None, sample_weight)
@@ -122,7 +133,7 @@ class TopicModel(TopicEstimator):
                 source = Examples(documents, documents.totals(), weights)
             judged = self._judged(validation)
             keeper = self._keeper(checkpoint, source, judged)
-            self._fit(source, Words(), self._generator(), keeper, judged=judged)
+            self._fit(source, Words(), self._generator(), keeper, judged=judged, cluster=cluster)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

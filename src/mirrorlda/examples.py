@@ -163,6 +163,10 @@ class StoredExamples:
         for part in ahead(self._taken(chunks(self.n_docs, size))):
             yield part, np.arange(part.n_docs)
 
+    def shard(self, number: int, n_shards: int) -> StoredExamples:
+        """One of so many parts; its weight is not that of the whole."""
+        return replace(self, corpus=self.corpus.shard(number, n_shards), total_weight=0.0)
+
     def hold_out(self, fraction: float, seed: int) -> tuple[StoredExamples, Examples]:
         numbers = _held_out(self.n_docs, fraction, seed)
         held_out = self.take(numbers)

@@ -31,11 +31,13 @@ from mirrorlda.responses import Ordinal, Response
 from mirrorlda.seeds import guide_of, topic_number
 from mirrorlda.start import start
 from mirrorlda.text import Vocabulary
-from mirrorlda.training import Run, Schedule, score, step, train
+from mirrorlda.training import Run, Schedule, alone, score, step, train
 
 _SUMMARY_DOCS = 20_000
 # Documents that decide how learning starts and how fast it goes.
 _START_DOCS = 100_000
+# An automatic batch has at most so many times the documents that it has for a corpus of a million.
+_LARGEST_BATCH = 32
 # Documents that are inferred between two chances to interrupt.
 _INFERRED_DOCS = 4096
 # Where the estimate of alpha starts.
@@ -59,6 +61,16 @@ def _accepted(X: Any) -> dict[str, Any]:
     dtypes: Any = getattr(X, "dtypes", getattr(X, "dtype", None))
     integers = all(getattr(dtype, "kind", "f") in "iub" for dtype in np.atleast_1d(dtypes))
     return {"accept_sparse": "csr", "dtype": np.float32 if integers else [np.float64, np.float32]}
+
+
+def check_cluster(cluster: Any, X: Any) -> None:
+    """That a cluster, if there is one, is one, and that its workers can read the documents themselves."""
+    if cluster is None:
+        return
+    if not hasattr(cluster, "steps"):
+        raise TypeError(f"cluster must be a mirrorlda.distributed.Cluster, got {cluster!r}")
+    if not isinstance(X, Corpus):
+        raise ValueError(f"the workers of a cluster read documents themselves: expected X to be a Corpus, got {type(X).__name__}")
 
 
 @contextmanager
@@ -301,6 +313,8 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _batch_sizes(self, n_docs: int) -> tuple[int, int]:
         if self.batch_size == "auto":
             part, most = self._auto_batch
+            # From a million documents on there are more steps than learning needs: batches grow, and more workers can share them.
+            most = round(most * min(_LARGEST_BATCH, max(1.0, n_docs / 1e6)))
             automatic = min(most, max(128, n_docs // part))
             return automatic, automatic
         sizes: Any = self.batch_size if isinstance(self.batch_size, tuple | list) else (self.batch_size, self.batch_size)
@@ -366,11 +380,12 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         n_stages: int = 1,
         before: Fitted | None = None,
         judged: Examples | None = None,
+        cluster: Any = None,
     ) -> tuple[Fitted, bool]:
         """Train on all documents with a weight; sets the fitted attributes only when training has ended.
 
-        A fit may have `n_stages`, of which `before` was the last. `judged` are documents for validation. Returns what was
-        learned, and whether training went to its end: Ctrl-C stops it.
+        A fit may have `n_stages`, of which `before` was the last. `judged` are documents for validation. A `cluster` takes the
+        steps, if there is one. Returns what was learned, and whether training went to its end: Ctrl-C stops it.
         """
         some = sample(source, _START_DOCS)
         schedule = self._schedule(some, source.n_docs, response, n_epochs)
@@ -397,6 +412,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 source,
                 response,
                 schedule,
+                steps=alone if cluster is None else cluster.steps(),
                 validation=judged,
                 patience=self.n_iter_no_change if self.early_stopping else None,
                 n_threads=effective_n_jobs(self.n_jobs),

@@ -8,6 +8,7 @@ of the running average included.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -61,6 +62,14 @@ class Rates:
 
 
 @dataclass(frozen=True)
+class Spread:
+    """Root mean squares that learning rates are divided by: of the gradients of each topic, and of the words' weights."""
+
+    topics: np.ndarray
+    words: float
+
+
+@dataclass(frozen=True)
 class Guide:
     """Seed words: `rows` of Phi, and for each topic a distribution over them, zero for topics without any."""
 
@@ -98,6 +107,8 @@ class State:
     # The running average of the words' weights is word_weights - word_lag / average_weight: words that stay need no visit.
     word_lag: np.ndarray = field(default_factory=lambda: np.zeros(0))
     guide: Guide | None = None
+    # How often all rows were written anew.
+    n_flushes: int = 0
 
 
 def begin(phi: np.ndarray, U: np.ndarray, word_weights: np.ndarray | None = None, guide: Guide | None = None) -> State:
@@ -129,8 +140,17 @@ def scale_and_shift(state: State) -> np.ndarray:
     return np.stack([M, M * B]).astype(state.phi.dtype)
 
 
-def learn(state: State, gradients: Gradients, weight: float, rates: Rates, n_threads: int) -> None:
-    """One step on the mean gradient, that is on `gradients` divided by `weight`, the batch's share of all weights."""
+def spread(state: State) -> Spread:
+    """Over all steps so far."""
+    n_steps, n_words = max(1, state.n_steps), len(state.phi)
+    return Spread(np.sqrt(state.squares / (n_steps * n_words)), float(np.sqrt(state.word_squares / n_steps)))
+
+
+def learn(state: State, gradients: Gradients, weight: float, rates: Rates, n_threads: int, frozen: Spread | None = None) -> None:
+    """One step on the mean gradient, that is on `gradients` divided by `weight`, the batch's share of all weights.
+
+    Rates are divided by the spread of all gradients, these included, or by the one that is `frozen`.
+    """
     n_words = len(state.phi)
     squares = _core.column_squares(gradients.grad_phi, n_threads) / weight**2
     grad_U = gradients.grad_U / weight
@@ -144,8 +164,11 @@ def learn(state: State, gradients: Gradients, weight: float, rates: Rates, n_thr
 
     state.n_steps += 1
     state.squares += squares
-    spread = np.sqrt(state.squares / (state.n_steps * n_words))
-    rate = np.divide(rates.phi, spread, out=np.zeros_like(spread), where=spread > 0)
+    grad_words = None if gradients.grad_word_weights is None else gradients.grad_word_weights / weight
+    if grad_words is not None:
+        state.word_squares += float((grad_words**2).sum()) / n_words
+    divisor = frozen or spread(state)
+    rate = np.divide(rates.phi, divisor.topics, out=np.zeros_like(divisor.topics), where=divisor.topics > 0)
     c = np.minimum(rate * rates.prior, 1 / n_words)
     dtype = state.phi.dtype
     # A rate beyond the range of float32 belongs to gradients so small that the clip decides alone.
@@ -157,23 +180,16 @@ def learn(state: State, gradients: Gradients, weight: float, rates: Rates, n_thr
         change = change + _guided(state, state.guide, rates.guide)
     _move_frame(state, 1 + change + n_words * c, c, rates.average, n_threads)
 
-    if state.word_weights is not None and gradients.grad_word_weights is not None:
-        _weigh(state, state.word_weights, gradients.rows, gradients.grad_word_weights / weight, rates, n_threads)
+    if state.word_weights is not None and grad_words is not None:
+        # w <- w exp(-rate g) for the words of the batch, g the gradient with respect to ln w.
+        word_rate = rates.words / divisor.words if divisor.words > 0 else 0.0
+        bounds = (_WEIGHT_CLIP, *_WEIGHT_RANGE)
+        lag, averaged = state.word_lag, state.average_weight
+        _core.weigh_rows(state.word_weights, lag, gradients.rows, grad_words, word_rate, *bounds, averaged, n_threads)
     with np.errstate(over="ignore", invalid="ignore"):
         state.U -= (rates.U * grad_U).astype(dtype)
         state.average_U += rates.average * state.U
     state.average_weight += rates.average
-
-
-def _weigh(
-    state: State, word_weights: np.ndarray, rows: np.ndarray, grad_log_weights: np.ndarray, rates: Rates, n_threads: int
-) -> None:
-    """w <- w exp(-rate g) for the words of the batch, g the gradient with respect to ln w."""
-    state.word_squares += float((grad_log_weights**2).sum()) / len(state.phi)
-    spread = np.sqrt(state.word_squares / state.n_steps)
-    rate = rates.words / spread if spread > 0 else 0.0
-    lag, weight = state.word_lag, state.average_weight
-    _core.weigh_rows(word_weights, lag, rows, grad_log_weights, rate, _WEIGHT_CLIP, *_WEIGHT_RANGE, weight, n_threads)
 
 
 def _guided(state: State, guide: Guide, fraction: float) -> np.ndarray:
@@ -212,8 +228,92 @@ def flush(state: State, n_threads: int) -> np.ndarray:
     sums, average_sums = _core.settle(state.phi, state.average_phi, state.frame, n_threads)
     state.phi /= sums.astype(state.phi.dtype)
     state.frame = _unit_frame(state.phi.shape[1])
+    state.n_flushes += 1
     total: np.ndarray = average_sums
     return total
+
+
+@dataclass(frozen=True)
+class Change:
+    """What steps that were taken elsewhere, from the same state, made of it: sums over these places, each with its weight.
+
+    A row that no step touched follows phi <- M (phi + shift), where M is the same for the whole column. Other rows are off that
+    by the factor exp(log_phi). All is a mean in the dual space, where mirror descent adds: of ln phi, of U, of the words' ln w.
+
+    Attributes
+    ----------
+    weight : float
+    rows : ndarray of int32, shape (n_rows,)
+    log_phi : ndarray of uint16, shape (n_rows, n_topics)
+        As `shortened` makes it.
+    log_words : ndarray of float32 and shape (n_rows,), or None
+    shift, squares : ndarray, shape (n_topics,)
+    U : ndarray, shape (n_outputs, n_topics)
+    word_squares : float
+    """
+
+    weight: float
+    rows: np.ndarray
+    log_phi: np.ndarray
+    log_words: np.ndarray | None
+    shift: np.ndarray
+    U: np.ndarray
+    squares: np.ndarray
+    word_squares: float
+
+
+def adopt(state: State, change: Change, n_steps: int, average: float, n_threads: int) -> None:
+    """Take over the mean of what was learned elsewhere in `n_steps` steps, with the weight `average` in the running averages."""
+    state.n_steps += n_steps
+    if not change.weight:
+        return
+    rows, dtype = change.rows, state.phi.dtype
+    n_words = len(state.phi)
+    if average and state.average_phi is None:
+        state.average_phi = np.zeros(state.phi.shape, dtype)
+    M, B, A, E = state.frame
+    shift = change.shift / change.weight
+    # A mirror step of the shifted rows, or several: the exponent of one is clipped.
+    log_phi = lengthened(change.log_phi).astype(dtype, copy=False)
+    largest = max(float(log_phi.max(initial=0)), -float(log_phi.min(initial=0))) / change.weight
+    if not (np.isfinite(largest) and np.isfinite(change.U).all()):
+        raise DivergedError(f"what was learned is not finite after {state.n_steps} steps: lower the learning rates")
+    n_parts = max(1, math.ceil(largest))
+    shifted, rate = np.stack([M, B + shift / M, A, E]), np.full(len(M), -1 / (change.weight * n_parts), dtype)
+    gained = np.zeros(len(M))
+    for _ in range(n_parts):
+        gained += _core.mirror_rows(state.phi, state.average_phi, shifted, rows, log_phi, rate, n_threads)
+    _move_frame(state, 1 + gained + n_words * shift, shift, average, n_threads)
+
+    if state.word_weights is not None and change.log_words is not None:
+        old = state.word_weights[rows]
+        new = np.clip(old * np.exp(change.log_words.astype(np.float64) / change.weight), *_WEIGHT_RANGE)
+        state.word_lag[rows] += state.average_weight * (new - old)
+        state.word_weights[rows] = new
+    state.squares += change.squares / change.weight
+    state.word_squares += change.word_squares / change.weight
+    state.U += (change.U / change.weight).astype(dtype)
+    state.average_U += average * state.U
+    state.average_weight += average
+
+
+def shortened(values: np.ndarray) -> np.ndarray:
+    """Numbers as the upper halves of their float32, rounded: eight bits of precision, and all of the range."""
+    bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
+    # Half of the last bit that stays, or a little less: a tie goes to the even one.
+    rounded: np.ndarray = bits >> np.uint32(16)
+    rounded &= np.uint32(1)
+    rounded += np.uint32(0x7FFF)
+    rounded += bits
+    rounded >>= np.uint32(16)
+    return rounded.astype(np.uint16)
+
+
+def lengthened(halves: np.ndarray) -> np.ndarray:
+    """The numbers that `shortened` made of others."""
+    bits: np.ndarray = halves.astype(np.uint32)
+    bits <<= np.uint32(16)
+    return bits.view(np.float32)
 
 
 def parameters(state: State, n_threads: int) -> Parameters:

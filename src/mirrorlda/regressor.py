@@ -14,7 +14,7 @@ from mirrorlda.corpus import Corpus
 from mirrorlda.docstrings import COMMON_PARAMETERS, SUPERVISED_PARAMETERS, documented
 from mirrorlda.documents import Documents
 from mirrorlda.examples import PART_DOCS, Examples, StoredExamples, chunks
-from mirrorlda.fitting import unchanged_on_failure
+from mirrorlda.fitting import check_cluster, unchanged_on_failure
 from mirrorlda.responses import Ordinal, Poisson, Response, SquaredError
 from mirrorlda.supervised import SupervisedTopicEstimator, without_missing
 
@@ -140,7 +140,16 @@ class TopicRegressor(RegressorMixin, SupervisedTopicEstimator):  # type: ignore[
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, checkpoint: Any = None, validation: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        checkpoint: Any = None,
+        validation: Any = None,
+        cluster: Any = None,
+    ) -> Self:
         """Learn topics and coefficients from counts X (n_docs, n_words) and targets y (n_docs,) or (n_docs, n_outputs).
 
         X may be a `Corpus`, which holds its targets. Documents whose y is NaN or None are learned from as well: they take the
@@ -149,7 +158,9 @@ class TopicRegressor(RegressorMixin, SupervisedTopicEstimator):  # type: ignore[
 
         `validation`, a `Corpus` or a pair of counts and targets, is judged after every epoch (at most 65,536 documents) and not
         learned from: `history_` has its loss and score. Documents with a target that no training document has are left out.
+        `cluster`, a `mirrorlda.distributed.Cluster`, trains on a corpus with all its machines.
         """
+        check_cluster(cluster, X)
         with unchanged_on_failure(self):
             if isinstance(X, Corpus):
                 source: Examples | StoredExamples = self._stored(X, y, sample_weight)
@@ -157,7 +168,7 @@ class TopicRegressor(RegressorMixin, SupervisedTopicEstimator):  # type: ignore[
                 documents, y, weights, labelled = self._targets(X, y, sample_weight, reset=True)
                 self._set_scale(_parts(y[labelled], weights[labelled]), y.shape[1])
                 source = self._examples(documents, y, weights, labelled)
-            self._fit_labelled(source, self._response(), checkpoint, validation)
+            self._fit_labelled(source, self._response(), checkpoint, validation, cluster)
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -9,18 +9,23 @@ from __future__ import annotations
 
 import mmap
 import zlib
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from mirrorlda import _core
 from mirrorlda.documents import LARGEST_COUNT, Documents
+from mirrorlda.durable import sync
 
 BLOCK_DOCS = 256
 SHARD_BLOCKS = 256
 SHARD_DOCS = BLOCK_DOCS * SHARD_BLOCKS
+
+# In place of the number of a document's labels, where it has no target.
+NO_LABELS = np.uint32(2**32 - 1)
 
 _BLOCK = np.dtype([("offset", "<u8"), ("n_entries", "<u4"), ("n_large", "<u4"), ("count_bytes", "<u4"), ("checksum", "<u4")])
 _LARGE = np.dtype([("place", "<u4"), ("count", "<f8")])
@@ -57,30 +62,63 @@ def mapped(path: Path, n_bytes: int) -> mmap.mmap | bytes:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
 
 
-class ShardWriter:
-    """Writes one shard: blocks as they come, the columns at the end."""
+@dataclass(frozen=True)
+class WrittenShard:
+    """A shard on the disk: its description, and how often and in how many of its documents each word occurs."""
 
-    def __init__(self, file: IO[bytes], n_words: int) -> None:
-        self._file, self._n_words = file, n_words
+    description: dict[str, Any]
+    frequencies: np.ndarray
+    document_frequencies: np.ndarray
+
+
+class ShardWriter:
+    """Writes one shard: blocks as documents come, the columns beside them at the end."""
+
+    def __init__(self, path: Path, n_words: int) -> None:
+        self._file = open(path, "wb")  # noqa: SIM115
+        self._n_words = n_words
         self._offset = 0
         self._blocks: list[tuple[int, ...]] = []
         self._sizes: list[np.ndarray] = []
-        self.n_docs = self.n_entries = 0
+        self._columns: dict[str, list[np.ndarray]] = {}
+        self._frequencies, self._document_frequencies = np.zeros(n_words), np.zeros(n_words, np.int64)
+        self._waiting = Documents(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), n_words)
+        self._n_docs = self._n_entries = 0
 
-    def add(self, documents: Documents) -> None:
-        """One block: `BLOCK_DOCS` documents, or fewer if it is the last."""
-        entries, count_bytes, large = _encoded_counts(documents.counts)
-        data = _encoded_words(documents.indices, word_bytes(self._n_words)) + entries + large.tobytes()
-        self._blocks.append((self._offset, len(documents.indices), len(large), count_bytes, zlib.crc32(data)))
-        self._sizes.append(np.diff(documents.indptr).astype("<u4"))
-        self._file.write(data)
-        self._offset += len(data)
-        self.n_docs += documents.n_docs
-        self.n_entries += len(documents.indices)
+    @property
+    def room(self) -> int:
+        """Documents that it can still take."""
+        return SHARD_DOCS - self._n_docs
 
-    def close(self, columns: dict[str, np.ndarray]) -> dict[str, Any]:
-        """Write the columns; returns the shard's description."""
-        columns = {"blocks": np.array(self._blocks, _BLOCK), "sizes": np.concatenate(self._sizes), **columns}
+    def add(self, documents: Documents, columns: dict[str, np.ndarray]) -> None:
+        """Documents, no more than there is room for, and what stands beside them as it will be in the file."""
+        np.add.at(self._frequencies, documents.indices, documents.counts)
+        np.add.at(self._document_frequencies, documents.indices, 1)
+        for name, values in columns.items():
+            self._columns.setdefault(name, []).append(values)
+        self._n_docs += documents.n_docs
+        self._n_entries += len(documents.indices)
+        self._waiting = _joined(self._waiting, documents)
+        self._write_blocks(self._waiting.n_docs // BLOCK_DOCS * BLOCK_DOCS)
+
+    def _write_blocks(self, n_docs: int) -> None:
+        """So many documents of those that wait, in blocks, of which only the shard's last may have fewer than all others."""
+        waiting = self._waiting
+        for first in range(0, n_docs, BLOCK_DOCS):
+            block = waiting.take(np.arange(first, min(first + BLOCK_DOCS, n_docs)))
+            entries, count_bytes, large = _encoded_counts(block.counts)
+            data = _encoded_words(block.indices, word_bytes(self._n_words)) + entries + large.tobytes()
+            self._blocks.append((self._offset, len(block.indices), len(large), count_bytes, zlib.crc32(data)))
+            self._sizes.append(np.diff(block.indptr).astype("<u4"))
+            self._file.write(data)
+            self._offset += len(data)
+        self._waiting = waiting.take(np.arange(n_docs, waiting.n_docs))
+
+    def finish(self) -> WrittenShard:
+        """Write what waits and the columns; all is on the disk then."""
+        self._write_blocks(self._waiting.n_docs)
+        columns = {"blocks": np.array(self._blocks, _BLOCK), "sizes": np.concatenate(self._sizes)}
+        columns |= {name: np.concatenate(parts) for name, parts in self._columns.items()}
         described = {}
         for name, values in columns.items():
             self._file.write(bytes(-self._offset % 8))
@@ -89,7 +127,23 @@ class ShardWriter:
             described[name] = [self._offset, len(data), zlib.crc32(data)]
             self._file.write(data)
             self._offset += len(data)
-        return {"n_docs": self.n_docs, "n_entries": self.n_entries, "bytes": self._offset, "columns": described}
+        sync(self._file)
+        self.close()
+        description = {"n_docs": self._n_docs, "n_entries": self._n_entries, "bytes": self._offset, "columns": described}
+        return WrittenShard(description, self._frequencies, self._document_frequencies)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def shard_name(number: int) -> str:
+    """The file of a shard."""
+    return f"{number:05d}.shard"
+
+
+def _joined(a: Documents, b: Documents) -> Documents:
+    indptr = np.concatenate([a.indptr, b.indptr[1:] + len(a.indices)])
+    return Documents(indptr, np.concatenate([a.indices, b.indices]), np.concatenate([a.counts, b.counts]), a.n_words)
 
 
 def _encoded_words(words: np.ndarray, n_bytes: int) -> bytes:
@@ -124,10 +178,21 @@ class Shard:
         self._path, self._n_words, self._word_bytes = path, n_words, word_bytes(n_words)
         self.n_docs: int = description["n_docs"]
         self._columns_at: dict[str, list[int]] = description["columns"]
-        self._map = mapped(path, description["bytes"])
-        self._bytes = np.frombuffer(self._map, np.uint8)
+        self._n_bytes: int = description["bytes"]
         self._columns: dict[str, np.ndarray] = {}
         self._is_checked = np.zeros(-(-self.n_docs // BLOCK_DOCS), bool)
+
+    @cached_property
+    def _map(self) -> mmap.mmap | bytes:
+        return mapped(self._path, self._n_bytes)
+
+    @cached_property
+    def _bytes(self) -> np.ndarray:
+        return np.frombuffer(self._map, np.uint8)
+
+    def map(self) -> None:
+        """Map the file; what is mapped stays when the file is removed."""
+        _ = self._bytes
 
     @cached_property
     def _table(self) -> np.ndarray:
@@ -149,6 +214,22 @@ class Shard:
                 )
             self._columns[name] = data.view(COLUMNS[name])
         return self._columns[name]
+
+    def columns(self, first: int, last: int) -> dict[str, np.ndarray]:
+        """What stands beside the documents from `first` on, before `last`, as it is in the file."""
+        found = {}
+        for name in self._columns_at:
+            if name in ("blocks", "sizes"):
+                continue
+            values = self.column(name)
+            if (own := f"{name[:-1]}_sizes") in self._columns_at:
+                sizes = self.column(own)
+                ends = np.concatenate([[0], np.cumsum(np.where(sizes == NO_LABELS, 0, sizes), dtype=np.int64)])
+                found[name] = values[ends[first] : ends[last]]
+            else:
+                width = len(values) // self.n_docs
+                found[name] = values[first * width : last * width]
+        return found
 
     def will_read(self, numbers: np.ndarray) -> None:
         """Ask the system for the blocks of these documents: a disk answers many requests in the time of a few."""

@@ -65,7 +65,7 @@ class SupervisedTopicEstimator(TopicEstimator):
         """Targets of a corpus as `predict` would give them."""
         raise NotImplementedError
 
-    def _fit_labelled(self, source: Source, response: Response, checkpoint: Any, validation: Any) -> None:
+    def _fit_labelled(self, source: Source, response: Response, checkpoint: Any, validation: Any, cluster: Any) -> None:
         """Train on all documents; those without a target take the model's own prediction for one, and training is repeated."""
         known = source.without_unlabelled()
         judged = self._judged(validation)
@@ -76,7 +76,7 @@ class SupervisedTopicEstimator(TopicEstimator):
             counted = f"{source.n_docs - known.n_docs:,} of {source.n_docs:,} documents have no target"
             tell(f"{counted}: the first of {n_stages} rounds learns from the others", self.verbose)
         if not keeper.stage:
-            before, ended = self._fit(known, response, rng, keeper, n_stages=n_stages, judged=judged)
+            before, ended = self._fit(known, response, rng, keeper, n_stages=n_stages, judged=judged, cluster=cluster)
             if n_stages == 1 or not ended:
                 return
         share = known.n_docs / source.n_docs
@@ -96,6 +96,7 @@ class SupervisedTopicEstimator(TopicEstimator):
                 n_stages=n_stages,
                 before=before,
                 judged=judged,
+                cluster=cluster,
             )
             if not ended:
                 break

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
 from mirrorlda import _core, learning
-from mirrorlda.documents import Documents
 from mirrorlda.examples import Examples, Source
 from mirrorlda.inference import Layers, forward, new_engine
 from mirrorlda.objective import Gradients, gradients, word_losses
@@ -18,7 +18,7 @@ from mirrorlda.responses import Response
 # Epochs after which topics are no longer too alike for an estimate of alpha.
 _ALIKE = 3
 # Documents that the score of an epoch is of: the latest.
-_SCORED_DOCS = 65_536
+SCORED_DOCS = 65_536
 # Documents at a time where nothing is learned: few enough for an interrupt between two of them to be prompt.
 _JUDGED_DOCS = 4096
 
@@ -98,11 +98,42 @@ def step(
     weight: float,
     rng: np.random.Generator,
     n_threads: int,
+    frozen: learning.Spread | None = None,
 ) -> Gradients:
     """One step on the documents in `batch`, with gradients divided by `weight`; returns them, as they were before it."""
-    documents, numbers = _seen(state, examples.documents, batch, schedule, rng, n_threads)
+    seed = drawn(state, schedule, rng)
+    result = gradients_of(state, engine, examples, batch, response, layers, schedule, rates, seed, n_threads)
+    learning.learn(state, result, weight, rates, n_threads, frozen)
+    return result
+
+
+def drawn(state: learning.State, schedule: Schedule, rng: np.random.Generator) -> int:
+    """The seed of one step, where it needs one."""
+    return int(rng.integers(2**63)) if state.word_weights is not None or schedule.word_dropout else 0
+
+
+def gradients_of(
+    state: learning.State,
+    engine: _core.Engine32 | _core.Engine64,
+    examples: Examples,
+    batch: np.ndarray,
+    response: Response,
+    layers: Layers,
+    schedule: Schedule,
+    rates: learning.Rates,
+    seed: int,
+    n_threads: int,
+    first: int = 0,
+    block_docs: int = 0,
+) -> Gradients:
+    """Gradients of the documents in `batch`, or in its part from the place `first` on, with blocks of `block_docs` documents."""
+    documents, numbers = examples.documents, batch
+    if state.word_weights is not None or schedule.word_dropout:
+        # As this step sees them: thinned, and with their words' weights.
+        documents = documents.thinned(batch, state.word_weights, schedule.word_dropout, seed, n_threads, first)
+        numbers = np.arange(documents.n_docs)
     rows = documents.words_of(numbers, n_threads)
-    result = gradients(
+    return gradients(
         engine,
         state.phi,
         state.U,
@@ -116,26 +147,28 @@ def step(
         word_weight=schedule.word_weight,
         want_word_weights=state.word_weights is not None and rates.words > 0,
         frame=learning.scale_and_shift(state),
+        block_docs=block_docs,
         n_threads=n_threads,
     )
-    learning.learn(state, result, weight, rates, n_threads)
-    return result
 
 
-def _seen(
-    state: learning.State,
-    documents: Documents,
-    batch: np.ndarray,
-    schedule: Schedule,
-    rng: np.random.Generator,
-    n_threads: int,
-) -> tuple[Documents, np.ndarray]:
-    """The documents of a batch as this step sees them, and their numbers: thinned, and with their words' weights."""
-    if state.word_weights is None and not schedule.word_dropout:
-        return documents, batch
-    seed = int(rng.integers(2**63))
-    documents = documents.thinned(batch, state.word_weights, schedule.word_dropout, seed, n_threads)
-    return documents, np.arange(documents.n_docs)
+@dataclass(frozen=True)
+class Seen:
+    """Documents of one or more steps, as they were before: how many, their loss and weight in all, and of each what is told.
+
+    That is scores, losses, targets, weights, proportions and lengths: of all documents, or of none.
+    """
+
+    n_steps: int
+    n_docs: int
+    loss: float
+    weight: float
+    scores: np.ndarray
+    losses: np.ndarray
+    y: np.ndarray
+    weights: np.ndarray
+    theta: np.ndarray
+    lengths: np.ndarray
 
 
 @dataclass
@@ -146,11 +179,12 @@ class Tally:
     weight: float = 0.0
     latest: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=list)
 
-    def add(self, scores: np.ndarray, losses: np.ndarray, y: np.ndarray, weights: np.ndarray) -> None:
-        self.loss += float(losses @ weights)
-        self.weight += float(weights.sum())
-        self.latest.append((scores, losses, y, weights))
-        while sum(len(part[1]) for part in self.latest[1:]) >= _SCORED_DOCS:
+    def add(self, seen: Seen) -> None:
+        self.loss += seen.loss
+        self.weight += seen.weight
+        if len(seen.losses):
+            self.latest.append((seen.scores, seen.losses, seen.y, seen.weights))
+        while sum(len(part[1]) for part in self.latest[1:]) >= SCORED_DOCS:
             del self.latest[0]
 
     def measures(self, response: Response, word_weight: float | None) -> dict[str, float]:
@@ -190,12 +224,39 @@ class Run:
     usage: TopicUsage | None = None
 
 
+class Steps(Protocol):
+    """Who takes the steps: this process alone, or others."""
+
+    def __call__(self, run: Run, source: Source, response: Response, schedule: Schedule, n_threads: int) -> Iterator[Seen]:
+        """The steps of the epoch that `run` is in, from its batch on; the run's state and generator move on with each."""
+
+
+def alone(run: Run, source: Source, response: Response, schedule: Schedule, n_threads: int) -> Iterator[Seen]:
+    """The steps of an epoch on this machine, one batch at a time."""
+    engine = new_engine(run.state.phi.dtype)
+    n_docs, total = source.n_docs, source.total_weight
+    n_steps = schedule.n_steps(n_docs)
+    for examples, batch in source.batches(schedule.batch_size(run.epoch), run.order, run.batch):
+        rates = schedule.rates(run.n_steps, n_steps, total)
+        weight = total / n_docs * len(batch)
+        found = step(run.state, engine, examples, batch, response, run.layers, schedule, rates, weight, run.rng, n_threads)
+        yield seen(found, examples, batch)
+
+
+def seen(found: Gradients, examples: Examples, batch: np.ndarray) -> Seen:
+    """What one step says of its documents."""
+    y, weights, lengths = examples.y[batch], examples.weights[batch], examples.lengths[batch]
+    loss, weight = float(found.losses @ weights), float(weights.sum())
+    return Seen(1, len(batch), loss, weight, found.scores, found.losses, y, weights, found.theta, lengths)
+
+
 def train(
     run: Run,
     source: Source,
     response: Response,
     schedule: Schedule,
     *,
+    steps: Steps = alone,
     validation: Examples | None = None,
     patience: int | None = None,
     n_threads: int = 1,
@@ -205,32 +266,26 @@ def train(
 ) -> tuple[learning.Parameters, Layers]:
     """Train from where `run` is, which moves on; returns the parameters and the layers.
 
-    With `validation`, loss and score on it are part of the history. With `patience` as well, training stops after that
-    many epochs without a better validation score, and the best parameters are returned. If the run has a `usage`, the layers'
-    alpha is estimated anew after each epoch but the first ones and the last. `save` is called after every batch (False) and
-    every epoch (True), when all that happened is in `run`. Once `interrupted` says so, training ends after the batch.
+    `steps` takes the steps; all else is the same on one machine and on many. With `validation`, loss and score on it are part of
+    the history. With `patience` as well, training stops after that many epochs without a better validation score, and the best
+    parameters are returned. If the run has a `usage`, the layers' alpha is estimated anew after each epoch but the first ones and
+    the last. `save` is called after every batch (False) and every epoch (True), when all that happened is in `run`. Once
+    `interrupted` says so, training ends after the batch.
     """
-    engine = new_engine(run.state.phi.dtype)
-    n_docs, total = source.n_docs, source.total_weight
-    n_steps = schedule.n_steps(n_docs)
     while run.epoch < schedule.n_epochs and not _is_exhausted(run, patience) and not interrupted():
         if run.batch == 0:
             run.order = int(run.rng.integers(2**63))
-        size = schedule.batch_size(run.epoch)
-        for examples, batch in source.batches(size, run.order, run.batch):
-            rates = schedule.rates(run.n_steps, n_steps, total)
-            weight = total / n_docs * len(batch)
-            seen = step(run.state, engine, examples, batch, response, run.layers, schedule, rates, weight, run.rng, n_threads)
-            run.tally.add(seen.scores, seen.losses, examples.y[batch], examples.weights[batch])
-            if run.usage is not None:
-                run.usage.add(seen.theta, examples.lengths[batch], run.layers.alpha, run.rng)
-            run.n_steps += 1
-            run.batch += 1
-            report(Progress(run.epoch, schedule.n_epochs, len(batch), float(seen.losses.mean()), False))
+        for told in steps(run, source, response, schedule, n_threads):
+            run.tally.add(told)
+            if run.usage is not None and len(told.theta):
+                run.usage.add(told.theta, told.lengths, run.layers.alpha, run.rng)
+            run.n_steps += told.n_steps
+            run.batch += told.n_steps
+            report(Progress(run.epoch, schedule.n_epochs, told.n_docs, told.loss / max(told.weight, 1e-300), False))
             save(False)
             if interrupted():
                 break
-        if run.batch * size < n_docs:
+        if run.batch * schedule.batch_size(run.epoch) < source.n_docs:
             break
         _end_epoch(run, response, schedule, validation, n_threads, report, keep_best=patience is not None)
         save(True)

@@ -1,0 +1,307 @@
+"""Rounds: shards of a corpus learn apart from the same state, and what they learned becomes one change of it.
+
+A shard takes the ordinary steps, on its own documents. The rates of the columns are those of the state at the start of the round.
+What was learned is averaged where mirror descent adds, in the dual space, along a fixed binary tree over shard numbers: how many
+processes compute the shards decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+
+from mirrorlda import _core, learning
+from mirrorlda.examples import Examples, StoredExamples
+from mirrorlda.inference import Layers, new_engine
+from mirrorlda.learning import Change, Rates, State, lengthened, shortened
+from mirrorlda.objective import Gradients
+from mirrorlda.responses import Response
+from mirrorlda.shuffle import windows
+from mirrorlda.training import Schedule, Seen, gradients_of, seen, step
+
+# A shard has at least so many documents of a batch, and there are at most so many shards: a step on 125 documents takes half as
+# long again for each of them.
+_SHARD_BATCH = 500
+_MOST_SHARDS = 1024
+
+# What can be told of every document: what a score is computed from, and what an estimate of alpha is.
+_SCORED = ("scores", "losses", "y", "weights")
+_USED = ("theta", "lengths")
+
+T = TypeVar("T")
+
+
+def merged_parts(left: T | None, right: T | None, merge: Callable[[T, T], T]) -> T | None:
+    """Of two subtrees, of which one or both may be empty."""
+    return right if left is None else left if right is None else merge(left, right)
+
+
+def n_shards(batch_size: int) -> int:
+    """Shards among which batches of this size are divided: a power of two."""
+    wanted = max(1, min(_MOST_SHARDS, batch_size // _SHARD_BATCH))
+    return 1 << (wanted.bit_length() - 1)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What all rounds of a fit have in common."""
+
+    source: StoredExamples
+    response: Response
+    schedule: Schedule
+    n_threads: int
+
+    def rates(self, step: int) -> Rates:
+        return self.schedule.rates(step, self._n_steps, self.source.total_weight)
+
+    @cached_property
+    def _n_steps(self) -> int:
+        return self.schedule.n_steps(self.source.n_docs)
+
+    @property
+    def mean_weight(self) -> float:
+        return self.source.total_weight / self.source.n_docs
+
+    def n_batches(self, epoch: int) -> int:
+        return -(-self.source.n_docs // self.schedule.batch_size(epoch))
+
+
+@dataclass(frozen=True)
+class Round:
+    """Some batches of an epoch, of the number `step` and those after it.
+
+    Of so many of its last documents a shard tells what a score, and what an estimate of alpha, is computed from.
+    """
+
+    epoch: int
+    batch: int
+    n_batches: int
+    step: int
+    order: int
+    seed: int
+    layers: Layers
+    n_scored: int
+    n_used: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """Documents of one batch, from its place `first` on, whose gradients are wanted: whole blocks of `block_docs` documents."""
+
+    numbers: np.ndarray
+    first: int
+    block_docs: int
+    step: int
+    seed: int
+    layers: Layers
+
+
+class Place:
+    """Where shards learn: a process with the engine, and the shards that it has opened."""
+
+    def __init__(self, fit: Fit) -> None:
+        self.fit = fit
+        self.engine = new_engine(np.dtype(np.float32))
+        self._shards: dict[tuple[int, int], StoredExamples] = {}
+        self._orders: dict[tuple[int, int], tuple[int, np.ndarray]] = {}
+
+    def documents(self, round: Round, shard: int) -> tuple[Examples, list[np.ndarray]] | None:
+        """The documents of a shard in a round, in memory, and its batches of them; None if it has none in it."""
+        size = self.fit.schedule.batch_size(round.epoch)
+        key = shard, n_shards(size)
+        if key not in self._shards:
+            self._shards[key] = self.fit.source.shard(*key)
+        part = self._shards[key]
+        if key not in self._orders or self._orders[key][0] != round.order:
+            drawn = windows(part.n_docs, part.corpus.n_entries, 1, round.order ^ shard)
+            self._orders[key] = round.order, np.concatenate([np.empty(0, np.int64), *drawn])
+        batches = range(round.batch, round.batch + round.n_batches + 1)
+        edges = [part.n_docs * batch // self.fit.n_batches(round.epoch) for batch in batches]
+        if edges[0] == edges[-1]:
+            return None
+        examples = part.take(self._orders[key][1][edges[0] : edges[-1]])
+        return examples, [np.arange(first, last) - edges[0] for first, last in pairwise(edges)]
+
+
+def part_gradients(state: State, place: Place, part: Part) -> tuple[Gradients, Seen]:
+    """Gradients of a part of a batch, to be added up along the tree of its blocks."""
+    fit = place.fit
+    examples, everything = fit.source.take(part.numbers), np.arange(len(part.numbers))
+    found = gradients_of(
+        state,
+        place.engine,
+        examples,
+        everything,
+        fit.response,
+        part.layers,
+        fit.schedule,
+        fit.rates(part.step),
+        part.seed,
+        fit.n_threads,
+        part.first,
+        part.block_docs,
+    )
+    nothing = np.empty((len(found.losses), 0))
+    told = seen(found, examples, everything)
+    return replace(found, grad_phi=found.grad_phi.copy(), scores=nothing, theta=nothing), told
+
+
+def learned_apart(
+    state: State, place: Place, round: Round, shard: int, rebuilt: Callable[[], State]
+) -> tuple[Change | None, Seen | None]:
+    """What one shard learns in a round, nothing if it has no documents in it.
+
+    The state is as before afterwards, unless all of its rows were written anew on the way; `rebuilt` makes it again.
+    """
+    fit = place.fit
+    found = place.documents(round, shard)
+    if found is None:
+        return None, None
+    examples, batches = found
+    rows = examples.documents.words_of(np.arange(examples.n_docs), fit.n_threads)
+    if state.guide is not None:
+        rows = np.union1d(rows, state.guide.rows)
+    before = _Before(state, rows)
+    engine, rng = place.engine, np.random.default_rng((round.seed, shard))
+    frozen = learning.spread(state)
+    told = []
+    for number, batch in enumerate(batches):
+        if not len(batch):
+            continue
+        rates = replace(fit.rates(round.step + number), average=0.0)
+        weight = fit.mean_weight * len(batch)
+        gradients = step(
+            state, engine, examples, batch, fit.response, round.layers, fit.schedule, rates, weight, rng, fit.n_threads, frozen
+        )
+        told.append(seen(gradients, examples, batch))
+    # The weight of a shard with its part of all documents is about one.
+    size = fit.schedule.batch_size(round.epoch)
+    expected = fit.mean_weight * size * round.n_batches / n_shards(size)
+    change = before.change(state, sum(part.weight for part in told) / expected, rebuilt)
+    last = dict.fromkeys(_SCORED, round.n_scored) | dict.fromkeys(_USED, round.n_used)
+    all_told = joined(told, round.n_batches)
+    return change, replace(all_told, **{name: getattr(all_told, name)[max(0, all_told.n_docs - n) :] for name, n in last.items()})
+
+
+def joined(told: Sequence[Seen], n_steps: int) -> Seen:
+    """What is told of several parts of `n_steps` steps as one."""
+    if not told:
+        nothing = {name: np.empty(0) for name in (*_SCORED, *_USED)}
+        return Seen(n_steps=n_steps, n_docs=0, loss=0.0, weight=0.0, **nothing)
+    arrays = {name: np.concatenate([getattr(part, name) for part in told]) for name in (*_SCORED, *_USED)}
+    n_docs, loss, weight = (sum(getattr(part, name) for part in told) for name in ("n_docs", "loss", "weight"))
+    if len(arrays["losses"]) == n_docs:
+        # As of one batch, whatever its parts were.
+        loss, weight = float(arrays["losses"] @ arrays["weights"]), float(arrays["weights"].sum())
+    return Seen(n_steps=n_steps, n_docs=n_docs, loss=loss, weight=weight, **arrays)
+
+
+class _Before:
+    """A state before the steps of a shard, as far as these can change it."""
+
+    def __init__(self, state: State, rows: np.ndarray) -> None:
+        self._rows, self._phi, self._U = rows, state.phi[rows], state.U.copy()
+        self._words = None if state.word_weights is None else state.word_weights[rows]
+        self._frame, self._n_flushes = state.frame, state.n_flushes
+        self._counts = (state.squares.copy(), state.word_squares, state.n_steps)
+
+    def change(self, state: State, weight: float, rebuilt: Callable[[], State]) -> Change:
+        """What the steps made of the state, which is then as it was."""
+        if state.n_flushes != self._n_flushes:
+            return self._change_of_all(state, weight, rebuilt())
+        M, B = self._frame[:2]
+        floor = (_core.FLOOR / M).astype(state.phi.dtype)
+        new_B = state.frame[1].astype(state.phi.dtype)
+        # In place: a new array of this size costs more than what is computed in it.
+        ratio, old = state.phi[self._rows], self._phi + new_B
+        ratio += new_B
+        np.maximum(ratio, floor, out=ratio)
+        ratio /= np.maximum(old, floor, out=old)
+        words = None if state.word_weights is None else state.word_weights[self._rows] / self._words
+        change = self._made(state, weight, self._rows, ratio, words, M * (state.frame[1] - B))
+        self._restore(state)
+        return change
+
+    def _change_of_all(self, state: State, weight: float, old: State) -> Change:
+        """All rows were written anew in between: each of them counts as touched."""
+        phi = [np.maximum(s.frame[0] * (s.phi + s.frame[1]), _core.FLOOR) for s in (old, state)]
+        words = None if state.word_weights is None else state.word_weights / old.word_weights
+        rows = np.arange(len(state.phi), dtype=np.int32)
+        return self._made(state, weight, rows, phi[1] / phi[0], words, np.zeros(len(self._frame[0])))
+
+    def _made(self, state: State, weight: float, rows: Any, ratio: Any, words: Any, shift: Any) -> Change:
+        squares, word_squares, _ = self._counts
+        log_phi = ratio.astype(np.float32, copy=False)
+        np.log(log_phi, out=log_phi)
+        log_phi *= np.float32(weight)
+        return Change(
+            weight=weight,
+            rows=rows,
+            log_phi=shortened(log_phi),
+            log_words=None if words is None else (weight * np.log(words)).astype(np.float32),
+            shift=weight * shift,
+            U=weight * (state.U.astype(np.float64) - self._U),
+            squares=weight * (state.squares - squares),
+            word_squares=weight * (state.word_squares - word_squares),
+        )
+
+    def _restore(self, state: State) -> None:
+        state.phi[self._rows] = self._phi
+        if state.word_weights is not None:
+            state.word_weights[self._rows] = self._words
+        state.U, state.frame = self._U, self._frame
+        state.squares, state.word_squares, state.n_steps = self._counts
+
+
+def split(change: Change, n_words: int, n_blocks: int) -> list[Change]:
+    """By blocks of rows; what is not of rows is in all of them."""
+    cuts = np.searchsorted(change.rows, np.linspace(0, n_words, n_blocks + 1).astype(np.int64))
+    parts = [slice(first, last) for first, last in pairwise(cuts.tolist())]
+    words = change.log_words
+    return [
+        replace(change, rows=change.rows[at], log_phi=change.log_phi[at], log_words=None if words is None else words[at])
+        for at in parts
+    ]
+
+
+def in_a_row(parts: Sequence[Change]) -> Change:
+    """What `split` has split."""
+    words = [part.log_words for part in parts if part.log_words is not None]
+    rows, log_phi = (np.concatenate([getattr(part, name) for part in parts]) for name in ("rows", "log_phi"))
+    return replace(parts[0], rows=rows, log_phi=log_phi, log_words=np.concatenate(words) if words else None)
+
+
+def merged(left: Change, right: Change) -> Change:
+    """Of two neighbouring subtrees of shards."""
+    rows = left.rows if np.array_equal(left.rows, right.rows) else np.union1d(left.rows, right.rows)
+    log_phi = np.zeros((len(rows), left.log_phi.shape[1]), np.float32)
+    log_words = None if left.log_words is None else np.zeros(len(rows), np.float32)
+    for part in (left, right):
+        places = slice(None) if len(part.rows) == len(rows) else np.searchsorted(rows, part.rows)
+        log_phi[places] += lengthened(part.log_phi)
+        if log_words is not None and part.log_words is not None:
+            log_words[places] += part.log_words
+    return Change(
+        weight=left.weight + right.weight,
+        rows=rows,
+        log_phi=shortened(log_phi),
+        log_words=log_words,
+        shift=left.shift + right.shift,
+        U=left.U + right.U,
+        squares=left.squares + right.squares,
+        word_squares=left.word_squares + right.word_squares,
+    )
+
+
+def along_tree(leaf: Callable[[int], T | None], first: int, n_leaves: int, merge: Callable[[T, T], T]) -> T | None:
+    """Leaves `first` to `first + n_leaves`, a power of two of them, merged as neighbours, then neighbours of these."""
+    if n_leaves == 1:
+        return leaf(first)
+    half = n_leaves // 2
+    left, right = along_tree(leaf, first, half, merge), along_tree(leaf, first + half, half, merge)
+    return merged_parts(left, right, merge)

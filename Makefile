@@ -66,7 +66,7 @@ demo: .venv-demo/installed
 test: .venv-test/installed browser
 	.venv-test/bin/python -P -c "import mirrorlda; print('testing', mirrorlda.__file__)"
 	if [ -e "$$($(CXX) -print-file-name=libasan.so)" ]; then $(MAKE) .venv-soak/installed && $(SANITIZERS) .venv-soak/bin/pytest --quiet --capture=sys $(SANITIZED_SAMPLE); fi
-	.venv-test/bin/pytest --numprocesses 2 --doctest-modules --pyargs $(TESTS) mirrorlda
+	.venv-test/bin/pytest --numprocesses 2 --dist loadgroup --doctest-modules --pyargs $(TESTS) mirrorlda
 
 # The page is tested in a browser. On Debian and Ubuntu it is installed where there is none; elsewhere those tests are skipped, and say so.
 browser:
@@ -140,7 +140,7 @@ soak: .venv-soak/installed .venv-test/installed
 	  echo "instruction set $$isa"; \
 	  MIRRORLDA_ISA=$$isa $(SANITIZERS) .venv-soak/bin/pytest --quiet --capture=sys $(SANITIZED_TESTS); \
 	done
-	MIRRORLDA_SOAK=10 .venv-test/bin/pytest --quiet tests/test_checkpoints.py tests/test_files.py tests/test_corpus.py
+	MIRRORLDA_SOAK=10 .venv-test/bin/pytest --quiet tests/test_checkpoints.py tests/test_files.py tests/test_corpus.py tests/test_distributed.py
 
 # quality.csv and paper-results stay: their runs took hours.
 clean:

@@ -1,4 +1,4 @@
-"""The grid that inference and back-propagation share, the maker of random problems, a browser, hypothesis' settings."""
+"""The grid that inference and back-propagation share, random problems, a cluster, a browser, hypothesis' settings."""
 
 import os
 import shutil
@@ -50,6 +50,16 @@ def make_problem():
         return phi.astype(dtype), sp.csr_array(csr, shape=(len(sizes), n_words))
 
     return make
+
+
+@pytest.fixture(scope="session")
+def machines():
+    """A Ray cluster of two machines with two processors each; who asks for it connects to its `address`."""
+    pytest.importorskip("ray")
+    from ray_cluster import machines
+
+    with machines(2, num_cpus=2) as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import IO, Any, Literal
 
 import numpy as np
 
 from mirrorlda.corpus import Corpus
-from mirrorlda.examples import ahead, chunks
+from mirrorlda.durable import check_directory, replaced_directory
+from mirrorlda.examples import PART_DOCS, ahead, chunks
 from mirrorlda.fitting import TopicEstimator
 from mirrorlda.parts import Parts, parts_of
 from mirrorlda.progress import counted
-from mirrorlda.readers import TABLE_FORMATS, Reading, read
+from mirrorlda.readers import TABLE_FORMATS, Reading, Rows, read
+from mirrorlda.readers.rows import Tally
 from mirrorlda.readers.values import AS_IT_IS
-from mirrorlda.tables import Columns, write_table
+from mirrorlda.table_parts import Part, as_others, common_types, is_as_others, is_table, tidy, write_part
+from mirrorlda.tables import FORMATS, Columns, write_table
 
 _BATCH_DOCS = 8192
 
@@ -31,6 +36,7 @@ def predict_files(
     columns: Sequence[str] | Mapping[str, str] | Literal["all"] = (),
     topics: bool = False,
     output_format: str | None = None,
+    cluster: Any = None,
     verbose: int = 0,
     **options: Any,
 ) -> int:
@@ -52,6 +58,9 @@ def predict_files(
         Whether topic proportions are written too; those of a `TopicModel` are in any case.
     output_format : {"csv", "tsv", "jsonl", "parquet"}, optional
         In place of the ending.
+    cluster : mirrorlda.distributed.Cluster, optional
+        Predict on its machines, which must find files and output under the same names. The output is a folder then, of Parquet
+        files in the order of the documents: one for each file that is read, or for 65,536 documents of a corpus.
     verbose : int
         Above 0, a progress bar.
     **options
@@ -77,27 +86,79 @@ def predict_files(
     '"verdict","prediction","probability_bad","probability_good"'
     """
     parts = parts_of(model)
-    estimator = parts.estimator
     _check_apart(files, output)
     if isinstance(files, Corpus):
         if columns or text is not None or options:
             raise ValueError("a corpus has counts and ids: text, columns and options are for files")
-        estimator._check_corpus(files)
-        batches = _corpus_batches(files)
+        parts.estimator._check_corpus(files)
+        documents: Corpus | Reading = files
     else:
-        batches = _file_batches(_reading(files, text, columns, options, estimator), parts)
+        documents = _reading(files, text, columns, options, parts.estimator)
+    if cluster is not None:
+        return _predict_parts(cluster, model, documents, output, topics, output_format, verbose)
+    if isinstance(documents, Corpus):
+        batches = _corpus_batches(documents, 0, documents.n_docs)
+    else:
+        batches = _file_batches(documents, documents, parts)
+    return write_table(output, _tables(counted(ahead(batches), "predicting", verbose), parts, topics), format=output_format)
 
-    def tables() -> Iterator[Columns]:
-        for batch in counted(ahead(batches), "predicting", verbose):
-            theta = estimator._inferred(parts.scaled(batch.X)) if len(batch) else estimator.components_.T[:0]
-            predicted = estimator._columns(theta)
-            if topics or not predicted:
-                predicted |= {f"topic_{k}": theta[:, k] for k in range(theta.shape[1])}
-            if clash := sorted(set(batch.kept) & set(predicted)):
-                raise ValueError(f"the columns {clash} are those of the predictions: leave them out of columns")
-            yield {**batch.kept, **predicted}
 
-    return write_table(output, tables(), format=output_format)
+def _tables(batches: Iterable[_Batch], parts: Parts, topics: bool) -> Iterator[Columns]:
+    """Rows of the table, a batch at a time."""
+    estimator = parts.estimator
+    for batch in batches:
+        theta = estimator._inferred(parts.scaled(batch.X)) if len(batch) else estimator.components_.T[:0]
+        predicted = estimator._columns(theta)
+        if topics or not predicted:
+            predicted |= {f"topic_{k}": theta[:, k] for k in range(theta.shape[1])}
+        if clash := sorted(set(batch.kept) & set(predicted)):
+            raise ValueError(f"the columns {clash} are those of the predictions: leave them out of columns")
+        yield {**batch.kept, **predicted}
+
+
+def _predict_parts(
+    cluster: Any, model: Any, documents: Corpus | Reading, output: Any, topics: bool, format: str | None, verbose: int
+) -> int:
+    """The table as a folder, each part of it written by a task."""
+    named = output if isinstance(output, str | os.PathLike) else "-"
+    if os.fspath(named) == "-" or (format or FORMATS.get(Path(named).suffix.lower(), "parquet")) != "parquet":
+        raise ValueError(f"a cluster writes a folder of Parquet files, expected its name, such as out.parquet, got {output!r}")
+    n_threads = max(1, parts_of(model).estimator.n_jobs or 1)
+    shared: Corpus | None = None
+    items: Sequence[Any]
+    if isinstance(documents, Corpus):
+        shared, items = documents, [(int(part[0]), int(part[-1]) + 1) for part in chunks(documents.n_docs, PART_DOCS)] or [(0, 0)]
+    else:
+        items = documents.parts()
+    tally, written = Tally(skip=True), []
+    with replaced_directory(named, is_table) as folder:
+        cluster.check(partial(check_directory, folder))
+        results = cluster.map(_predict_part, enumerate(items), model, shared, topics, folder, n_threads, n_threads=n_threads)
+        for part, told in counted(results, "predicting", verbose, size=lambda result: result[0].n_rows):
+            tally.merge(told)
+            written.append(part)
+        if isinstance(documents, Reading):
+            documents.end(tally)
+        types = common_types(written)
+        for _ in cluster.map(as_others, (part for part in written if not is_as_others(part, types)), types):
+            pass
+        tidy(folder)
+    return sum(part.n_rows for part in written)
+
+
+def _predict_part(
+    item: tuple[int, Any], model: Any, corpus: Corpus | None, topics: bool, folder: Path, n_threads: int
+) -> tuple[Part, Tally]:
+    """One part: a file, or some documents of a corpus; returns what was written, and what was read."""
+    number, documents = item
+    parts, tally = parts_of(model), Tally(skip=True)
+    parts.estimator.set_params(n_jobs=n_threads)
+    if corpus is not None:
+        batches = _corpus_batches(corpus, *documents)
+    else:
+        tally = Tally(documents.skip)
+        batches = _file_batches(documents, documents.rows(tally), parts)
+    return write_part(folder, number, _tables(ahead(batches), parts, topics)), tally
 
 
 @dataclass(frozen=True)
@@ -118,7 +179,9 @@ def _check_apart(files: Any, output: Any) -> None:
     named = [files] if isinstance(files, str | os.PathLike) else files if isinstance(files, list | tuple) else []
     for name in named:
         for found in glob.glob(os.fspath(name), recursive=True) if isinstance(name, str | os.PathLike) else []:
-            if os.path.samefile(found, output):
+            # A folder of an earlier table would be replaced with all that is in it.
+            is_within = Path(found).resolve().is_relative_to(Path(output).resolve())
+            if is_within or os.path.samefile(found, output):
                 raise ValueError(f"{os.fspath(output)} is among the files that are read: write the table to another place")
 
 
@@ -136,11 +199,11 @@ def _reading(files: Any, text: str | None, columns: Any, options: dict[str, Any]
     return reading
 
 
-def _file_batches(reading: Reading, parts: Parts) -> Iterator[_Batch]:
+def _file_batches(reading: Reading, batches: Iterable[Rows], parts: Parts) -> Iterator[_Batch]:
     """Batches of rows; one without rows if there are none, for the names of its columns."""
     n_rows = 0
-    kept: dict[str, Any] = {name: [] for name in reading.request.columns}
-    for rows in reading:
+    kept: dict[str, Any] = {name: [] for name in reading.column_names}
+    for rows in batches:
         n_rows += len(rows)
         kept = dict(rows.columns)
         if len(rows):
@@ -149,6 +212,7 @@ def _file_batches(reading: Reading, parts: Parts) -> Iterator[_Batch]:
         yield _Batch(kept, np.zeros((0, 0)))
 
 
-def _corpus_batches(corpus: Corpus) -> Iterator[_Batch]:
-    for numbers in chunks(corpus.n_docs, _BATCH_DOCS) if corpus.n_docs else [np.zeros(0, np.int64)]:
-        yield _Batch({"id": corpus.ids(numbers)}, corpus.matrix(numbers))
+def _corpus_batches(corpus: Corpus, first: int, last: int) -> Iterator[_Batch]:
+    """Batches of the documents from `first` on, before `last`; one without any if there are none."""
+    for numbers in chunks(last - first, _BATCH_DOCS) if last > first else [np.zeros(0, np.int64)]:
+        yield _Batch({"id": corpus.ids(numbers + first)}, corpus.matrix(numbers + first))

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from mirrorlda.assembly import assemble
 from mirrorlda.corpus import Corpus
 from mirrorlda.description import Target
+from mirrorlda.durable import check_directory
+from mirrorlda.first_pass import Choice, Look, chosen
 from mirrorlda.progress import counted
 from mirrorlda.readers import TABLE_FORMATS, BadFileError, BadRowError, Reading, Rows, read
-from mirrorlda.readers.values import NUMBER
-from mirrorlda.text import TextDefinition, Vocabulary, WordCounts
-from mirrorlda.writer import CorpusWriter, check_place
+from mirrorlda.readers.rows import Tally
+from mirrorlda.splits import Splits, splits_of
+from mirrorlda.text import TextDefinition, Vocabulary
+from mirrorlda.writer import CorpusWriter, Generation, check_place
 
 # What a target column must hold, for each kind of target.
 _COLUMN_KINDS = {"numbers": "number", "classes": "class", "labels": "labels"}
-# What other programs write where a number is missing: no classes.
-_MISSING_MARKS = {"na", "n/a", "nan", "null", "none", "inf", "-inf", "-", "?"}
-# The split whose words make the vocabulary, where the files name splits; and the other, where they are drawn.
-_TRAINING, _TEST = "train", "test"
-Splits = Callable[[Rows], list[str | None] | None]
+_WHAT = "writing documents"
 
 
 def prepare(
@@ -44,6 +44,7 @@ def prepare(
     max_docs_fraction: float = 1.0,
     definition: TextDefinition | None = None,
     n_threads: int = 1,
+    cluster: Any = None,
     verbose: int = 0,
     **options: Any,
 ) -> Corpus:
@@ -73,7 +74,10 @@ def prepare(
     definition : TextDefinition, optional
         How text becomes words.
     n_threads : int
-        The result does not depend on it.
+        The result does not depend on it. On a cluster, the threads of each task.
+    cluster : mirrorlda.distributed.Cluster, optional
+        Prepare on its machines, a task for each file; they must find the files and `path` under the same names. The corpus is the
+        same, to the bit.
     verbose : int
         Above 0, a progress bar.
     **options
@@ -97,7 +101,7 @@ def prepare(
     if target_kind in (None, "auto") and options.get("label_separator") is not None:
         target_kind = "labels"
     _check(targets, target_kind, [name for name in (id, split) if name is not None])
-    splits = _splits(split, test_fraction, seed)
+    splits = splits_of(split, test_fraction, seed)
     check_place(path)
     two_are_classes = target_kind == "auto"
     if two_are_classes:
@@ -116,29 +120,68 @@ def prepare(
         held = "files of counts leave" if vocabulary is None else "a vocabulary that is given leaves"
         raise ValueError(f"max_words, min_docs, max_docs_fraction and definition choose words of text: {held} no choice")
     if wants_words or (targets and target_kind is None):
-        # Words of the split "train", and of all other documents.
-        words = [WordCounts(definition or TextDefinition(), n_threads=n_threads) for _ in range(2)] if wants_words else []
-        batches = counted(reading, "looking for words", verbose)
-        seen = _Seen(reading.format in ("csv", "tsv"))
-        _look(batches, words, None if target_kind or not targets else targets[0], splits, seen)
-        if targets and target_kind is None:
-            target_kind = seen.kind(targets[0], two_are_classes)
-        if wants_words:
-            vocabulary = words[0 if words[0].n_docs else 1].vocabulary(max_words, min_docs, max_docs_fraction)
+        looked_at = None if target_kind or not targets else targets[0]
+        look = Look(definition or TextDefinition() if wants_words else None, looked_at, splits, n_threads)
+        choose = Choice(looked_at, two_are_classes, max_words, min_docs, max_docs_fraction)
+        kind, words = chosen(reading, look, choose, cluster, verbose)
+        target_kind, vocabulary = target_kind or kind, words if vocabulary is None else vocabulary
         reading = reading.asking(columns(target_kind))
     if vocabulary is None and reading.words is not None:
         vocabulary = Vocabulary(reading.words, TextDefinition(lowercase=all(word == word.lower() for word in reading.words)))
     about = Target(target_kind or "numbers", tuple(targets)) if targets else None
-    with CorpusWriter(path, _n_words(reading, vocabulary), vocabulary=vocabulary, target=about) as writer:
-        for rows in counted(reading, "writing documents", verbose):
+    write = _Write(_n_words(reading, vocabulary), vocabulary, about, id, splits, n_threads)
+    if cluster is None:
+        with CorpusWriter(path, write.n_words, vocabulary=vocabulary, target=about) as writer:
+            write(counted(reading, _WHAT, verbose), writer)
+    else:
+        _write_on(cluster, reading, path, write, verbose)
+    return Corpus(path)
+
+
+def _write_on(cluster: Any, reading: Reading, path: Any, write: _Write, verbose: int) -> None:
+    """The second pass: a task writes each file as a corpus of its own, then a task each shard of the one that they make."""
+    tally = Tally(reading.skip)
+    with Generation(path) as generation:
+        cluster.check(partial(check_directory, generation.files))
+        parts = [(part, generation.files / f"part-{number:05d}") for number, part in enumerate(reading.parts())]
+        results = cluster.map(_write_part, parts, write, n_threads=write.n_threads)
+        for told in counted(results, _WHAT, verbose, size=lambda told: int(told.n_rows)):
+            tally.merge(told)
+        reading.end(tally)
+        written = {part.sources[0].name: path for part, path in parts}
+        assemble(generation, written, write.n_words, write.vocabulary, write.target, cluster, verbose)
+
+
+def _write_part(item: tuple[Reading, Path], write: _Write) -> Tally:
+    part, path = item
+    tally = Tally(part.skip)
+    # Where another task has failed, it is gone.
+    check_directory(path.parent)
+    with CorpusWriter(path, write.n_words, target=write.target) as writer:
+        write(part.rows(tally), writer)
+    return tally
+
+
+@dataclass(frozen=True)
+class _Write:
+    """The second pass over some files: their documents, for a corpus."""
+
+    n_words: int
+    vocabulary: Vocabulary | None
+    target: Target | None
+    id: str | None
+    splits: Splits
+    n_threads: int
+
+    def __call__(self, batches: Iterable[Rows], writer: CorpusWriter) -> None:
+        for rows in batches:
             with _placed(rows):
                 writer.add(
-                    _counts(rows, vocabulary, n_threads),
-                    None if about is None else _targets(rows, about),
-                    ids=None if id is None else _ids(rows, id),
-                    split=splits(rows),
+                    _counts(rows, self.vocabulary, self.n_threads),
+                    None if self.target is None else _targets(rows, self.target),
+                    ids=None if self.id is None else _ids(rows, self.id),
+                    split=self.splits(rows),
                 )
-    return Corpus(path)
 
 
 def _check(targets: list[str], kind: str | None, others: list[str]) -> None:
@@ -148,105 +191,6 @@ def _check(targets: list[str], kind: str | None, others: list[str]) -> None:
         raise ValueError(f"target_kind must be one of {[*_COLUMN_KINDS, 'auto']}, and there must be a target; got {kind!r}")
     if len(targets) > 1 and kind not in (None, "auto", "numbers"):
         raise ValueError(f"the {len(targets)} target columns {targets} can only be numbers, got target_kind={kind!r}")
-
-
-def _splits(column: str | None, test_fraction: float, seed: int) -> Splits:
-    """The split of each row: as a column says, drawn, or none."""
-    if not 0 <= test_fraction < 1:
-        raise ValueError(f"test_fraction must be at least 0 and less than 1, got {test_fraction!r}")
-    if not 0 <= seed < 2**64:
-        raise ValueError(f"seed must be a whole number of at least 0 and at most 64 bits, got {seed!r}")
-    if column is not None:
-        if test_fraction:
-            raise ValueError(
-                f"split={column!r} and test_fraction={test_fraction} both say which documents are for tests: give one"
-            )
-        return lambda rows: [None if value is None else str(value) for value in rows.columns[column]]
-    if not test_fraction:
-        return lambda rows: None
-    return lambda rows: [_TEST if drawn < test_fraction else _TRAINING for drawn in _drawn(seed, rows)]
-
-
-def _drawn(seed: int, rows: Rows) -> list[float]:
-    """A number from 0 to 1 for each row, from its place alone: the mixing of SplitMix64, of seed, file and line in turn."""
-    state = np.zeros(len(rows), np.uint64)
-    for part in (np.uint64(seed), np.uint64(rows.file_number), rows.lines.astype(np.uint64)):
-        state = (state ^ part) + np.uint64(0x9E3779B97F4A7C15)
-        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        state = state ^ (state >> np.uint64(31))
-    drawn: list[float] = ((state >> np.uint64(11)) / 2**53).tolist()
-    return drawn
-
-
-@dataclass
-class _Seen:
-    """Values of a target's column so far; in CSV all of them are text."""
-
-    is_text: bool
-    n_values: int = 0
-    n_lists: int = 0
-    n_numbers: int = 0
-    # The first few numbers as they are written, with their types, and the first value that is none.
-    numbers: set[tuple[type, Any]] = field(default_factory=set)
-    other: str = ""
-    n_missing_marks: int = 0
-
-    def add(self, rows: Rows, name: str) -> None:
-        for line, value in zip(rows.lines, rows.columns[name], strict=True):
-            if value is None:
-                continue
-            self.n_values += 1
-            self.n_lists += isinstance(value, list)
-            if _is_number(value, self.is_text):
-                self.n_numbers += 1
-                if len(self.numbers) <= 2:
-                    self.numbers.add((type(value), value))
-                continue
-            self.n_missing_marks += isinstance(value, str) and value.strip().lower() in _MISSING_MARKS
-            if not self.other:
-                self.other = f"{value!r} in {rows.file}:{line}"
-
-    def kind(self, name: str, two_are_classes: bool) -> str:
-        """The kind of target that the values of this column are."""
-        if not self.n_values:
-            raise ValueError(f"the column {name!r} has no values: no document has a target")
-        n_others = self.n_values - self.n_numbers
-        if n_others and (n_others < self.n_numbers or (self.n_numbers and n_others == self.n_missing_marks)):
-            raise ValueError(
-                f"the column {name!r} has {self.n_numbers} numbers and {n_others} other values, "
-                f"the first {self.other}: say target_kind='numbers' (with bad_rows='skip' to leave the others out) "
-                "or target_kind='classes'"
-            )
-        if self.n_lists == self.n_values:
-            return "labels"
-        if self.n_numbers < self.n_values or (two_are_classes and self._has_two_classes):
-            return "classes"
-        return "numbers"
-
-    @property
-    def _has_two_classes(self) -> bool:
-        """Two numbers, each written in one way: '1' and '1.0' would be two classes that are one."""
-        types, values = {type for type, _ in self.numbers}, {float(value) for _, value in self.numbers}
-        return len(self.numbers) == len(values) == 2 and len(types) == 1
-
-
-def _look(batches: Iterable[Rows], words: list[WordCounts], target: str | None, splits: Splits, seen: _Seen) -> None:
-    """The first pass: count words, and see the values of the target."""
-    for rows in batches:
-        if words and rows.texts is not None:
-            is_training = [name == _TRAINING for name in splits(rows) or [None] * len(rows)]
-            for counts, which in zip(words, (True, False), strict=True):
-                counts.add([text for text, training in zip(rows.texts, is_training, strict=True) if training is which])
-        if target is not None:
-            seen.add(rows, target)
-
-
-def _is_number(value: Any, is_text: bool) -> bool:
-    """CSV has only text: there, what looks like a number is one."""
-    if isinstance(value, str):
-        return is_text and NUMBER.fullmatch(value.strip()) is not None
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _n_words(reading: Reading, vocabulary: Vocabulary | None) -> int:

@@ -6,13 +6,13 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from mirrorlda.training import Progress
 
-B = TypeVar("B", bound=Sized)
+B = TypeVar("B")
 
 # Measures of an epoch that people look at while they wait, and what they are called there.
 _SHOWN = {"loss": "loss", "score": "score", "validation_score": "held-out"}
@@ -71,8 +71,8 @@ def reporter(total_docs: int, verbose: int, round: tuple[int, int] = (1, 1)) -> 
         bar.refresh()
 
 
-def counted(batches: Iterable[B], what: str, verbose: int) -> Iterator[B]:
-    """The same batches of documents; with `verbose`, a bar says how many have gone by."""
+def counted(batches: Iterable[B], what: str, verbose: int, size: Callable[[B], int] = len) -> Iterator[B]:  # type: ignore[assignment]
+    """The same batches of documents, whose `size` is their number; with `verbose`, a bar says how many have gone by."""
     if not verbose:
         yield from batches
         return
@@ -81,7 +81,7 @@ def counted(batches: Iterable[B], what: str, verbose: int) -> Iterator[B]:
     with tqdm(desc=what, unit=" docs", unit_scale=True, dynamic_ncols=True, disable=not _is_watched(tqdm)) as bar:
         for batch in batches:
             yield batch
-            bar.update(len(batch))
+            bar.update(size(batch))
 
 
 def _is_watched(bar: Any) -> bool:

@@ -22,6 +22,8 @@ from mirrorlda.durable import AnyPath, replaced
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 CODECS = {".gz": "gzip", ".zst": "zstd"}
 Columns = Mapping[str, Sequence[Any] | np.ndarray]
+# Inside Parquet.
+COMPRESSION = "zstd"
 # What waits for the type of a column.
 MOST_HELD_ROWS = 1_000_000
 MOST_HELD_BYTES = 1 << 26
@@ -80,6 +82,8 @@ class TableWriter:
     ----------
     n_rows : int
         Rows so far.
+    types : dict from str to Arrow's types
+        Of the columns, once a table in Parquet is complete; that of one without values is the null type, or a list of it.
 
     Notes
     -----
@@ -109,6 +113,7 @@ class TableWriter:
         # Of Parquet: the writer, the columns' types as far as they are known, tables that wait for the rest of them.
         self._parquet: Any = None
         self._types: dict[str, Any] = {}
+        self.types: dict[str, Any] = {}
         self._held: list[Any] = []
         self._n_held_bytes = 0
         self._texts: set[str] = set()
@@ -191,7 +196,7 @@ class TableWriter:
         if isinstance(values, np.ndarray) and values.ndim != 1:
             raise ValueError(f"{self.name}: the column {name!r} has the shape {values.shape}, expected one dimension")
         expected = self._types.get(name)
-        if expected is not None and _is_unknown(expected):
+        if expected is not None and is_unknown(expected):
             expected = None
         is_csv = self.format in ("csv", "tsv")
         if name in self._texts or (
@@ -225,9 +230,9 @@ class TableWriter:
         self._held.append(table)
         for field in table.schema:
             known = self._types.get(field.name)
-            if known is None or (_is_unknown(known) and not _is_null(field.type)):
+            if known is None or (is_unknown(known) and not _is_null(field.type)):
                 self._types[field.name] = field.type
-        is_waiting = any(map(_is_unknown, self._types.values()))
+        is_waiting = any(map(is_unknown, self._types.values()))
         self._n_held_bytes += table.nbytes + TABLE_BYTES * table.num_columns
         # All rows so far are held: those before this table, and its own.
         if not is_waiting or self.n_rows + len(table) >= MOST_HELD_ROWS or self._n_held_bytes >= MOST_HELD_BYTES:
@@ -238,11 +243,12 @@ class TableWriter:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        self.types = dict(self._types)
         self._texts = {name for name, type in self._types.items() if _is_null(type)}
-        self._types = {name: _settled(type) for name, type in self._types.items()}
+        self._types = {name: settled(type) for name, type in self._types.items()}
         schema = pa.schema(self._types)
         try:
-            self._parquet = self._opened.enter_context(pq.ParquetWriter(self._stream, schema, compression="zstd"))
+            self._parquet = self._opened.enter_context(pq.ParquetWriter(self._stream, schema, compression=COMPRESSION))
             for table in self._held:
                 self._parquet.write_table(table.cast(schema))
         except pa.ArrowException as error:
@@ -301,19 +307,19 @@ def _is_null(type: Any) -> bool:
     return bool(pa.types.is_null(type))
 
 
-def _is_unknown(type: Any) -> bool:
+def is_unknown(type: Any) -> bool:
     """Whether values of this type were all missing, or all empty lists."""
     import pyarrow as pa
 
-    return _is_null(type) or (bool(pa.types.is_list(type)) and _is_unknown(type.value_type))
+    return _is_null(type) or (bool(pa.types.is_list(type)) and is_unknown(type.value_type))
 
 
-def _settled(type: Any) -> Any:
+def settled(type: Any) -> Any:
     import pyarrow as pa
 
-    if not _is_unknown(type):
+    if not is_unknown(type):
         return type
-    return pa.string() if _is_null(type) else pa.list_(_settled(type.value_type))
+    return pa.string() if _is_null(type) else pa.list_(settled(type.value_type))
 
 
 def _is_bytes(type: Any) -> bool:

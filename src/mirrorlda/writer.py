@@ -7,22 +7,97 @@ import os
 import secrets
 import shutil
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
-from mirrorlda.description import NO_LABELS, WORD_COLUMNS, Target, is_corpus, is_described, is_generation, write_description
-from mirrorlda.documents import Documents, as_documents
-from mirrorlda.durable import sync_directory
-from mirrorlda.shards import BLOCK_DOCS, SHARD_DOCS, ShardWriter
+from mirrorlda.description import WORD_COLUMNS, Target, is_corpus, is_described, is_generation, write_description
+from mirrorlda.documents import as_documents
+from mirrorlda.durable import sync, sync_directory
+from mirrorlda.shards import NO_LABELS, ShardWriter, WrittenShard, shard_name
 from mirrorlda.text import Vocabulary
 
 # Where a document belongs to no split.
-_NO_SPLIT = 255
+NO_SPLIT = 255
+
+
+class Generation:
+    """Files of one writer beside the corpus that is at `path`: they become that corpus with `commit`, and are gone without it.
+
+    Use it in a `with` statement.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        check_place(path)
+        self.path = Path(path).absolute()
+        self.name = secrets.token_hex(8)
+        self.files = self.path / self.name
+        self._was_there = self.path.exists()
+
+    def __enter__(self) -> Self:
+        self.files.mkdir(parents=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not is_described(self.path, self.name):
+            shutil.rmtree(self.files, ignore_errors=True)
+            if not self._was_there and not any(self.path.iterdir()):
+                self.path.rmdir()
+
+    def commit(
+        self, shards: Shards, vocabulary: Vocabulary | None, target: Target | None, splits: Iterable[str], has_ids: bool
+    ) -> None:
+        """Describe what was written, and remove what other writers have left."""
+        words = self._write_words(shards, vocabulary)
+        sync_directory(self.files)
+        description = {
+            "generation": self.name,
+            "n_docs": sum(shard["n_docs"] for shard in shards.described),
+            "n_words": len(shards.frequencies),
+            "n_entries": sum(shard["n_entries"] for shard in shards.described),
+            "has_words": vocabulary is not None,
+            "text": None if vocabulary is None else asdict(vocabulary.definition),
+            "target": None if target is None else asdict(target),
+            "splits": list(splits),
+            "has_ids": has_ids,
+            "words": words,
+            "shards": shards.described,
+        }
+        write_description(self.path, description)
+        for other in self.path.iterdir():
+            if other.name != self.name and is_generation(other.name):
+                shutil.rmtree(other, ignore_errors=True)
+
+    def _write_words(self, shards: Shards, vocabulary: Vocabulary | None) -> dict[str, Any]:
+        values = {"frequencies": shards.frequencies, "document_frequencies": shards.document_frequencies}
+        if vocabulary is not None:
+            values["letters"], values["offsets"] = vocabulary.arrays()
+        columns = {name: np.ascontiguousarray(array, WORD_COLUMNS[name]).tobytes() for name, array in values.items()}
+        described, offset = {}, 0
+        with open(self.files / "words", "wb") as file:
+            for name, data in columns.items():
+                described[name] = [offset, len(data), zlib.crc32(data)]
+                file.write(data + bytes(-len(data) % 8))
+                offset += len(data) + -len(data) % 8
+            sync(file)
+        return {"bytes": offset, "columns": described}
+
+
+class Shards:
+    """Shards so far, in their order: descriptions, and word frequencies, which are sums over the shards."""
+
+    def __init__(self, n_words: int) -> None:
+        self.described: list[dict[str, Any]] = []
+        self.frequencies, self.document_frequencies = np.zeros(n_words), np.zeros(n_words, np.int64)
+
+    def add(self, shard: WrittenShard) -> None:
+        self.described.append(shard.description)
+        self.frequencies += shard.frequencies
+        self.document_frequencies += shard.document_frequencies
 
 
 class CorpusWriter:
@@ -58,26 +133,19 @@ class CorpusWriter:
         n_words = operator.index(n_words)
         if not 1 <= n_words < 2**31:
             raise ValueError(f"n_words must be at least 1 and below 2**31, got {n_words}")
-        check_place(path)
         self.path = Path(path)
         self._n_words, self._vocabulary, self._target = n_words, vocabulary, target
-        self._was_there = self.path.exists()
+        self._generation = Generation(path)
         self._is_open = False
-        self._generation = secrets.token_hex(8)
-        self._files = self.path / self._generation
-        self._values: dict[Any, int] = {}
+        self._values = Values()
         self._splits: dict[str, int] = {}
         self._has_ids: bool | None = None
         self._has_split: bool | None = None
-        self._described: list[dict[str, Any]] = []
-        self._frequencies, self._document_frequencies = np.zeros(n_words), np.zeros(n_words, np.int64)
-        self._waiting = as_documents(np.zeros((0, n_words), np.float32))
-        self._columns: dict[str, list[np.ndarray]] = {}
+        self._shards = Shards(n_words)
         self._shard: ShardWriter | None = None
-        self._n_docs = 0
 
     def __enter__(self) -> Self:
-        self._files.mkdir(parents=True)
+        self._generation.__enter__()
         self._is_open = True
         return self
 
@@ -85,14 +153,13 @@ class CorpusWriter:
         self._is_open = False
         try:
             if kind is None:
-                self._commit()
+                self._finish_shard()
+                target = None if self._target is None else replace(self._target, values=tuple(self._values))
+                self._generation.commit(self._shards, self._vocabulary, target, self._splits, bool(self._has_ids))
         finally:
             if self._shard is not None:
-                self._file.close()
-            if not is_described(self.path, self._generation):
-                shutil.rmtree(self._files, ignore_errors=True)
-                if not self._was_there and not any(self.path.iterdir()):
-                    self.path.rmdir()
+                self._shard.close()
+            self._generation.__exit__()
 
     def add(self, X: Any, y: Any = None, *, ids: Sequence[str] | None = None, split: Sequence[str | None] | None = None) -> None:
         """Documents, as a matrix of counts, with their targets (None or NaN: missing), ids and names of splits."""
@@ -104,37 +171,18 @@ class CorpusWriter:
         columns = self._new_columns(documents.n_docs, y, ids, split)
         first = 0
         while first < documents.n_docs:
-            last = min(documents.n_docs, first + SHARD_DOCS - self._n_docs % SHARD_DOCS)
-            self._add(documents.take(np.arange(first, last)), {name: values[first:last] for name, values in columns.items()})
+            if self._shard is None:
+                self._shard = ShardWriter(self._generation.files / shard_name(len(self._shards.described)), self._n_words)
+            last = min(documents.n_docs, first + self._shard.room)
+            part = {name: values[first:last] for name, values in columns.items()}
+            self._shard.add(documents.take(np.arange(first, last)), _flat(part))
+            if not self._shard.room:
+                self._finish_shard()
             first = last
 
-    def _add(self, documents: Documents, columns: dict[str, Any]) -> None:
-        """No more documents than this shard has room for."""
-        np.add.at(self._frequencies, documents.indices, documents.counts)
-        np.add.at(self._document_frequencies, documents.indices, 1)
-        for name, values in columns.items():
-            self._columns.setdefault(name, []).append(values)
-        self._n_docs += documents.n_docs
-        self._waiting = _joined(self._waiting, documents)
-        self._write_blocks(self._n_docs % SHARD_DOCS == 0)
-
-    def _write_blocks(self, ends_shard: bool) -> None:
-        """Whole blocks of what waits; all of it at the end of a shard."""
-        waiting = self._waiting
-        n_whole = waiting.n_docs if ends_shard else waiting.n_docs // BLOCK_DOCS * BLOCK_DOCS
-        if n_whole and self._shard is None:
-            self._file = open(self._files / f"{len(self._described):05d}.shard", "wb")  # noqa: SIM115
-            self._shard = ShardWriter(self._file, self._n_words)
-        for first in range(0, n_whole, BLOCK_DOCS):
-            assert self._shard is not None
-            self._shard.add(waiting.take(np.arange(first, min(first + BLOCK_DOCS, n_whole))))
-        self._waiting = waiting.take(np.arange(n_whole, waiting.n_docs))
-        if ends_shard and self._shard is not None:
-            self._described.append(
-                self._shard.close(_flat({name: np.concatenate(parts) for name, parts in self._columns.items()}))
-            )
-            self._columns = {}
-            _close(self._file)
+    def _finish_shard(self) -> None:
+        if self._shard is not None:
+            self._shards.add(self._shard.finish())
             self._shard = None
 
     def _new_columns(self, n_docs: int, y: Any, ids: Any, split: Any) -> dict[str, Any]:
@@ -151,10 +199,7 @@ class CorpusWriter:
         if ids is not None:
             columns["ids"] = _ragged([np.frombuffer(str(i).encode(errors="surrogatepass"), np.uint8) for i in ids])
         if split is not None:
-            codes = [_NO_SPLIT if name is None else self._splits.setdefault(str(name), len(self._splits)) for name in split]
-            if len(self._splits) >= _NO_SPLIT:
-                raise ValueError(f"a corpus has fewer than {_NO_SPLIT} splits, found {len(self._splits)}")
-            columns["split"] = np.array(codes, np.uint8)
+            columns["split"] = split_codes(split, self._splits)
         if self._target is not None:
             columns |= self._target_columns(self._target, y)
         return columns
@@ -171,12 +216,26 @@ class CorpusWriter:
                 raise ValueError(f"y[{np.argmax(partly)}] has some targets but not all: give all of a document, or none")
             return {"numbers": numbers}
         if target.kind == "classes":
-            return {"codes": np.array([-1 if _is_missing(v) else self._code(v) for v in y], np.int32)}
+            return {"codes": np.array([-1 if _is_missing(v) else self._values.code(v) for v in y], np.int32)}
         if strings := [value for value in y if isinstance(value, str)]:
             raise ValueError(f"labels of a document must be a list, got the string {strings[0]!r}")
-        return {"codes": _ragged([None if _is_missing(v) else np.array(sorted({self._code(i) for i in v}), np.int32) for v in y])}
+        return {
+            "codes": _ragged(
+                [None if _is_missing(v) else np.array(sorted({self._values.code(i) for i in v}), np.int32) for v in y]
+            )
+        }
 
-    def _code(self, value: Any) -> int:
+
+class Values:
+    """Classes or labels, numbered in the order in which they come; all are of one type."""
+
+    def __init__(self) -> None:
+        self._codes: dict[Any, int] = {}
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._codes)
+
+    def code(self, value: Any) -> int:
         value = value.item() if isinstance(value, np.generic) else value
         if not isinstance(value, str | int | float | bool):
             raise ValueError(f"a class must be a string, a number or a boolean, got {value!r}")
@@ -184,50 +243,19 @@ class CorpusWriter:
             raise ValueError(f"a class cannot have the character NUL, got {value!r}")
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             raise ValueError(f"a class that is a whole number must have at most 64 bits, got {value}")
-        if self._values and type(value) is not type(next(iter(self._values))):
-            first = next(iter(self._values))
+        if self._codes and type(value) is not type(first := next(iter(self._codes))):
             raise ValueError(
                 f"classes must be of one type; {first!r} is {type(first).__name__}, {value!r} {type(value).__name__}"
             )
-        return self._values.setdefault(value, len(self._values))
+        return self._codes.setdefault(value, len(self._codes))
 
-    def _commit(self) -> None:
-        if self._n_docs % SHARD_DOCS:
-            self._write_blocks(True)
-        words = self._write_words()
-        target = None if self._target is None else asdict(replace(self._target, values=tuple(self._values)))
-        sync_directory(self._files)
-        description = {
-            "generation": self._generation,
-            "n_docs": self._n_docs,
-            "n_words": self._n_words,
-            "n_entries": sum(shard["n_entries"] for shard in self._described),
-            "has_words": self._vocabulary is not None,
-            "text": None if self._vocabulary is None else asdict(self._vocabulary.definition),
-            "target": target,
-            "splits": list(self._splits),
-            "has_ids": bool(self._has_ids),
-            "words": words,
-            "shards": self._described,
-        }
-        write_description(self.path, description)
-        for other in self.path.iterdir():
-            if other.name != self._generation and is_generation(other.name):
-                shutil.rmtree(other, ignore_errors=True)
 
-    def _write_words(self) -> dict[str, Any]:
-        values = {"frequencies": self._frequencies, "document_frequencies": self._document_frequencies}
-        if self._vocabulary is not None:
-            values["letters"], values["offsets"] = self._vocabulary.arrays()
-        columns = {name: np.ascontiguousarray(array, WORD_COLUMNS[name]).tobytes() for name, array in values.items()}
-        described, offset = {}, 0
-        file = open(self._files / "words", "wb")  # noqa: SIM115
-        for name, data in columns.items():
-            described[name] = [offset, len(data), zlib.crc32(data)]
-            file.write(data + bytes(-len(data) % 8))
-            offset += len(data) + -len(data) % 8
-        _close(file)
-        return {"bytes": offset, "columns": described}
+def split_codes(names: Iterable[str | None], known: dict[str, int]) -> np.ndarray:
+    """Numbers of the splits with these names, among those that are known; new ones become known."""
+    codes = [NO_SPLIT if name is None else known.setdefault(str(name), len(known)) for name in names]
+    if len(known) >= NO_SPLIT:
+        raise ValueError(f"a corpus has fewer than {NO_SPLIT} splits, found {len(known)}")
+    return np.array(codes, np.uint8)
 
 
 def check_place(path: str | os.PathLike[str]) -> None:
@@ -270,17 +298,5 @@ def _flat(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return flat
 
 
-def _joined(a: Documents, b: Documents) -> Documents:
-    indptr = np.concatenate([a.indptr, b.indptr[1:] + len(a.indices)])
-    return Documents(indptr, np.concatenate([a.indices, b.indices]), np.concatenate([a.counts, b.counts]), a.n_words)
-
-
 def _is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and value != value)
-
-
-def _close(file: IO[bytes]) -> None:
-    """What was written is on the disk."""
-    file.flush()
-    os.fsync(file.fileno())
-    file.close()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mirrorlda.cli.sections import option as section_option
+from mirrorlda.remote import is_url, matching
 
 if TYPE_CHECKING:
     from mirrorlda.corpus import Corpus
@@ -37,6 +38,12 @@ def threads(_: click.Context, __: click.Parameter, value: int | None) -> int | N
 
 
 jobs_option = click.option("--jobs", metavar="N", type=int, default=-1, callback=threads, help="Threads; all cores by default.")
+ray_option = click.option(
+    "--ray",
+    metavar="ADDRESS",
+    help="Work on a Ray cluster: host:port of its head, auto for the one that this machine is part of, local to start one here. "
+    "--jobs are the threads of each task then, one by default.",
+)
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress.")
 
 
@@ -56,6 +63,32 @@ def reading_options(command: F) -> F:
     ):
         command = added(command)
     return command
+
+
+@contextmanager
+def cluster_at(address: str | None, files: tuple[str, ...], **options: Any) -> Iterator[Any]:
+    """The cluster that `--ray` names, to read these files; None where it does not."""
+    if address is None:
+        yield None
+        return
+    if "-" in files:
+        raise click.UsageError("with --ray files are read by other machines, which do not have the standard input of this one")
+    try:
+        from mirrorlda.distributed import Cluster, ClusterError
+    except ImportError as error:
+        raise ValueError(str(error)) from None
+    try:
+        with Cluster(address, **options) as cluster:
+            yield cluster
+    except ClusterError as error:
+        raise ValueError(str(error)) from error
+
+
+def n_threads_there(jobs: int | None, cluster: Any) -> int:
+    """Threads for `--jobs`; a cluster has as many tasks as processors, so that one thread each keeps all of them busy."""
+    from mirrorlda.inference import n_threads_of
+
+    return n_threads_of(-1 if jobs is None else jobs) if cluster is None else max(1, jobs or 1)
 
 
 def taken(options: dict[str, Any]) -> dict[str, Any]:
@@ -91,6 +124,8 @@ _FLAGS = {"label_separator": "label-separator", "zero_based": "zero-based"}
 
 def is_corpus(files: tuple[str, ...]) -> bool:
     """Whether what was given is a corpus that `prepare` wrote."""
+    if len(files) == 1 and is_url(files[0]):
+        return bool(matching(f"{files[0].rstrip('/')}/corpus.json"))
     return len(files) == 1 and os.path.isfile(os.path.join(files[0], "corpus.json"))
 
 

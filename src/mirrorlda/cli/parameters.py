@@ -16,6 +16,7 @@ import click
 from mirrorlda.cli.data import threads
 from mirrorlda.cli.sections import Sectioned
 from mirrorlda.cli.sections import option as section_option
+from mirrorlda.remote import is_url
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -210,7 +211,7 @@ def unfinished(output: str) -> Path:
 
 def effective(ctx: click.Context) -> dict[str, Any]:
     """The configuration of a call: every option that has a value, by the name of its flag."""
-    left_out = {"config", "resume", "output", "as_json", "quiet", "force"}
+    left_out = {"config", "resume", "output", "as_json", "quiet", "force", "ray"}
     names = {name: flag for flag, name in _names(ctx.command).items()}
     configuration = {
         names[name]: list(value) if isinstance(value, tuple) else value
@@ -222,7 +223,7 @@ def effective(ctx: click.Context) -> dict[str, Any]:
     # Files are found again from any directory.
     for name in ("files", "test"):
         if name in configuration:
-            configuration[name] = [file if file == "-" else os.path.abspath(file) for file in configuration[name]]
+            configuration[name] = [file if file == "-" or is_url(file) else os.path.abspath(file) for file in configuration[name]]
     return configuration
 
 

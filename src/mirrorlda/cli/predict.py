@@ -9,12 +9,15 @@ import click
 from mirrorlda.cli.data import (
     TABLES,
     as_trained,
+    cluster_at,
     files_argument,
     is_corpus,
     jobs_option,
     model_argument,
+    n_threads_there,
     named,
     quiet_option,
+    ray_option,
     reading_options,
 )
 from mirrorlda.cli.sections import Sectioned
@@ -35,15 +38,17 @@ _STREAMED = ("csv", "tsv", "jsonl")
 @click.option("--topics", is_flag=True, help="Topic proportions too.")
 @reading_options
 @jobs_option
+@ray_option
 @quiet_option
 def command(model: str, files: tuple[str, ...], output: str, **options: Any) -> None:
     """Add predictions to a file: its own columns, then the prediction, probabilities, topic proportions if asked for.
 
-    Files of any size go through; the output gets its name when it is complete.
+    Files of any size go through; the output gets its name when it is complete. With --ray it is a folder of Parquet files.
 
     \b
     mirrorlda predict model/ new.csv -o predictions.csv
     mirrorlda predict model/ 'new-*.jsonl.gz' --columns id --topics -o predictions.parquet
+    mirrorlda predict model/ 'new-*.parquet' --ray auto -o predictions.parquet
     cat new.jsonl | mirrorlda predict model/ - --format jsonl | head
     """
     from mirrorlda import trained
@@ -51,9 +56,10 @@ def command(model: str, files: tuple[str, ...], output: str, **options: Any) -> 
     from mirrorlda.parts import parts_of
     from mirrorlda.prediction import predict_files
 
+    if options["ray"] and output == "-":
+        raise click.UsageError("with --ray the output is a folder of Parquet files: --output")
     loaded, about = trained.read(model)
     estimator = parts_of(loaded).estimator
-    estimator.set_params(n_jobs=options["jobs"])
     wanted, chosen = options["output_format"], {}
     source: Any
     if is_corpus(files):
@@ -70,7 +76,10 @@ def command(model: str, files: tuple[str, ...], output: str, **options: Any) -> 
     if output == "-" and wanted is None:
         wanted = found if found in _STREAMED else "csv"
     is_watched = output != "-" and not options["quiet"]
-    n_docs = predict_files(loaded, source, output, topics=options["topics"], output_format=wanted, verbose=is_watched, **chosen)
+    with cluster_at(options["ray"], files) as cluster:
+        estimator.set_params(n_jobs=n_threads_there(options["jobs"], cluster))
+        chosen |= {"topics": options["topics"], "output_format": wanted, "cluster": cluster, "verbose": is_watched}
+        n_docs = predict_files(loaded, source, output, **chosen)
     if output != "-":
         say(f"{n_docs:,} predictions in {output}", options["quiet"])
 

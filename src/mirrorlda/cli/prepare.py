@@ -8,7 +8,19 @@ from typing import Any
 
 import click
 
-from mirrorlda.cli.data import files_argument, is_corpus, jobs_option, named, quiet_option, readable_twice, reading_options, taken
+from mirrorlda.cli.data import (
+    cluster_at,
+    files_argument,
+    is_corpus,
+    jobs_option,
+    n_threads_there,
+    named,
+    quiet_option,
+    ray_option,
+    readable_twice,
+    reading_options,
+    taken,
+)
 from mirrorlda.cli.sections import Sectioned
 from mirrorlda.cli.sections import option as section_option
 from mirrorlda.cli.terminal import as_json, print_json
@@ -85,6 +97,7 @@ def words_taken(options: dict[str, Any]) -> dict[str, Any]:
 @reading_options
 @click.option("--force", is_flag=True, help="Replace a corpus that is there.")
 @jobs_option
+@ray_option
 @quiet_option
 @as_json
 def command(files: tuple[str, ...], output: str, as_json: bool, **options: Any) -> None:
@@ -96,13 +109,12 @@ def command(files: tuple[str, ...], output: str, as_json: bool, **options: Any) 
     mirrorlda prepare docword.kos.txt.gz -o kos.corpus
     mirrorlda train reviews.corpus -o model/
     """
-    from mirrorlda.inference import n_threads_of
     from mirrorlda.preparation import prepare
 
     if is_corpus((output,)) and not options["force"]:
         raise click.UsageError(f"{output} holds a corpus: --force replaces it")
     reading, words = taken(options), words_taken(options)
-    with TemporaryDirectory(prefix="mirrorlda-") as folder:
+    with TemporaryDirectory(prefix="mirrorlda-") as folder, cluster_at(options["ray"], files) as cluster:
         corpus = prepare(
             named(readable_twice(files, Path(folder))),
             output,
@@ -113,7 +125,8 @@ def command(files: tuple[str, ...], output: str, as_json: bool, **options: Any) 
             split=options["split"],
             test_fraction=options["test_fraction"],
             seed=options["seed"],
-            n_threads=n_threads_of(options["jobs"]),
+            n_threads=n_threads_there(options["jobs"], cluster),
+            cluster=cluster,
             verbose=not options["quiet"],
             **words,
             **reading,

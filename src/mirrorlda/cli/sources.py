@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mirrorlda.cli.data import held_out_part, is_corpus, named, readable_twice, taken
+from mirrorlda.cli.data import held_out_part, is_corpus, n_threads_there, named, readable_twice, taken
 from mirrorlda.cli.prepare import words_taken
 from mirrorlda.cli.terminal import say
 
@@ -29,10 +29,9 @@ class Parts:
     test: Corpus | None
 
 
-def parts_of(files: tuple[str, ...], work: Path, options: dict[str, Any]) -> Parts:
+def parts_of(files: tuple[str, ...], work: Path, options: dict[str, Any], cluster: Any = None) -> Parts:
     """The documents of files or of a corpus; what is made on the way is in `work`."""
     from mirrorlda.corpus import Corpus
-    from mirrorlda.inference import n_threads_of
     from mirrorlda.preparation import prepare
 
     task, targets = options["task"], list(options["target"]) if options["task"] != "topics" else []
@@ -41,7 +40,8 @@ def parts_of(files: tuple[str, ...], work: Path, options: dict[str, Any]) -> Par
     options = dict(options)
     reading, words = taken(options), words_taken(options)
     columns: dict[str, Any] = {"text": options["text"], "target": targets or None}
-    how: dict[str, Any] = {"n_threads": n_threads_of(options["n_jobs"] or -1), "verbose": not options["quiet"], **reading}
+    n_threads = n_threads_there(options["n_jobs"], cluster)
+    how: dict[str, Any] = {"n_threads": n_threads, "cluster": cluster, "verbose": not options["quiet"], **reading}
     if is_corpus(files):
         corpus = Corpus(files[0])
     elif (work / "corpus" / "corpus.json").exists():

@@ -16,11 +16,14 @@ from click.core import ParameterSource
 
 from mirrorlda.cli.data import (
     TABLES,
+    cluster_at,
     column_names,
     files_argument,
     is_corpus,
+    n_threads_there,
     named,
     quiet_option,
+    ray_option,
     reading_options,
     taken,
 )
@@ -39,7 +42,7 @@ _FEW_DOCS = 50
 # Topics with less than this part of an even share are counted, not shown.
 _SMALL_SHARE = 0.3
 # What may be said anew when training goes on, and what a corpus has settled already.
-_FREE = {"output", "resume", "n_jobs", "quiet", "as_json", "baselines"}
+_FREE = {"output", "resume", "n_jobs", "ray", "quiet", "as_json", "baselines"}
 _SETTLED = {"split", "test_fraction", "max_words", "min_docs", "max_docs_fraction", "bigrams", "stop_words", "keep_case"}
 
 
@@ -76,6 +79,15 @@ _SETTLED = {"split", "test_fraction", "max_words", "min_docs", "max_docs_fractio
 @click.option("--config", metavar="FILE", help="TOML file of options; those given here come first.")
 @click.option("--resume", is_flag=True, help="Go on with a training that was interrupted.")
 @click.option("--force", is_flag=True, help="Replace a model, or an interrupted training, that is there.")
+@ray_option
+@click.option(
+    "--sync-every",
+    metavar="N",
+    type=click.IntRange(1),
+    default=50,
+    show_default=True,
+    help="On a cluster: batches between two exchanges of what was learned; 1 gives the result of one machine.",
+)
 @quiet_option
 @as_json
 @click.pass_context
@@ -97,18 +109,21 @@ def command(ctx: click.Context, /, files: tuple[str, ...], output: str, as_json:
     """
     quiet, configuration, work = options["quiet"], effective(ctx), unfinished(output)
     _check(ctx, files, output, options)
-    with _working(work, output, options) as resumed:
+    with (
+        cluster_at(options["ray"], files, sync_every=options["sync_every"]) as cluster,
+        _working(work, output, options) as resumed,
+    ):
         if not resumed:
             (work / "config.toml").write_text(as_toml(configuration), encoding="utf-8")
         with _tidied(work, output):
-            parts = parts_of(files, work, options)
+            parts = parts_of(files, work, options, cluster)
             task, why = task_of(parts.train, options["task"])
             model = estimator(task, options)
         say(f"{task}: {why}", quiet)
         _tell(parts, quiet)
         # What decides when training stops cannot say how good the model is.
         watched = None if options["early_stopping"] else parts.test
-        seconds, interrupted = _fit(model, parts.train, watched, work / "checkpoint", quiet)
+        seconds, interrupted = _fit(model, parts.train, watched, work / "checkpoint", cluster, quiet)
 
         about = _about(model, task, parts, seconds, not interrupted, options, configuration)
         _keep(output, model, about, configuration)
@@ -213,21 +228,23 @@ def _tell(parts: Parts, quiet: bool) -> None:
         warn(f"{n_judged} held-out documents are too few to tell how good the model is")
 
 
-def _fit(model: Any, train: Corpus, watched: Corpus | None, checkpoint: Path, quiet: bool) -> tuple[float, bool]:
+def _fit(model: Any, train: Corpus, watched: Corpus | None, checkpoint: Path, cluster: Any, quiet: bool) -> tuple[float, bool]:
     """Train; returns the seconds that it took, and whether it was interrupted."""
     from mirrorlda.interrupt import InterruptedWarning
 
     begin = time.perf_counter()
     caught: list[warnings.WarningMessage] = []
-    model.set_params(verbose=0 if quiet else 1)
+    n_jobs = model.n_jobs
+    model.set_params(verbose=0 if quiet else 1, n_jobs=n_threads_there(n_jobs, cluster))
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model.fit(train, checkpoint=checkpoint, validation=watched if watched is None or known(watched).n_docs else None)
+            judged = watched if watched is None or known(watched).n_docs else None
+            model.fit(train, checkpoint=checkpoint, validation=judged, cluster=cluster)
     finally:
         for warning in caught:
             warnings.showwarning(warning.message, warning.category, warning.filename, warning.lineno)
-    model.set_params(verbose=0)
+    model.set_params(verbose=0, n_jobs=n_jobs)
     return time.perf_counter() - begin, any(issubclass(warning.category, InterruptedWarning) for warning in caught)
 
 

@@ -63,7 +63,8 @@ def read(
     Parameters
     ----------
     files : name, pattern, binary file object, or several of them
-        A name may be that of a folder with a sub-folder a class. "-" is standard input. gzip and zstd are told by their content.
+        A name may be that of a folder with a sub-folder a class, or a URL that fsspec knows. "-" is standard input. gzip and zstd
+        are told by their content.
     text : str, optional
         The column of the text, in CSV, TSV, JSON lines and Parquet.
     columns : sequence of str, dict from str to {"any", "number", "class", "labels", "as it is"}, or "all"
@@ -157,6 +158,10 @@ class Reading:
         self._width = Width(n_words)
         self._zero_based = zero_based
         self._ranges: tuple[svmlight.Range, svmlight.Range] | None = None
+        # Of a part: the number of its first file among all, and the columns of the files before where all are asked for.
+        self._first = 0
+        self._columns: list[str] = []
+        self._is_part = False
 
     def asking(self, columns: Mapping[str, str]) -> Reading:
         r"""The same files, from where they began, with other columns or other kinds of them.
@@ -216,27 +221,54 @@ class Reading:
                     self._width.agree(source.name, sizes.n_words)
         return self._width.n_words
 
+    @property
+    def column_names(self) -> list[str]:
+        """The columns that are known before anything is read."""
+        return self._columns or list(self.request.columns)
+
+    def parts(self) -> list[Reading]:
+        """One reading for each file, for another process each.
+
+        Together they give the same rows, through `rows`, and the tallies of their passes, merged, are for `end`.
+        """
+        for source in self.sources:
+            if source.path is None:
+                raise ValueError(f"{source.name}: several processes read files by their names, got a stream: save it to a file")
+        _ = self._measure() if self.format == "svmlight" else self.n_words
+        whole = copy.copy(self)
+        whole._words_file, whole._words, whole._is_part = None, None, True
+        if self.request.everything:
+            whole._columns = list(next((rows.columns for rows in self.rows(Tally(self.skip))), ()))
+        parts = [copy.copy(whole) for _ in self.sources]
+        for number, (part, source) in enumerate(zip(parts, self.sources, strict=True)):
+            part.sources, part._first = [source.anywhere()], number
+        return parts
+
     def __iter__(self) -> Iterator[Rows]:
         tally = Tally(self.skip)
         self.skipped = tally.skipped
-        yield from self._rows(tally)
+        yield from self.rows(tally)
+        self.end(tally)
+
+    def end(self, tally: Tally) -> None:
+        """After a pass over all files: a column that is nowhere is an error, bad rows are a warning."""
+        if self.format == "jsonl":
+            jsonlines.Jsonlines(self.request).end(self.sources[-1].name, tally)
         if tally.skipped.count:
             reasons = "\n  ".join(tally.skipped.reasons)
-            warnings.warn(f"{tally.skipped.count} bad rows skipped, {tally.n_rows} read; the first:\n  {reasons}", stacklevel=2)
+            warnings.warn(f"{tally.skipped.count} bad rows skipped, {tally.n_rows} read; the first:\n  {reasons}", stacklevel=3)
 
-    def _rows(self, tally: Tally) -> Iterator[Rows]:
-        lines = jsonlines.Jsonlines(self.request)
-        rows_of = lines.rows if self.format == "jsonl" else self._rows_of()
-        names: list[str] = []
-        for number, source in enumerate(self.sources):
+    def rows(self, tally: Tally) -> Iterator[Rows]:
+        """A pass that `tally` hears of."""
+        names = self._columns
+        rows_of = jsonlines.Jsonlines(self.request, names).rows if self.format == "jsonl" else self._rows_of()
+        for number, source in enumerate(self.sources, self._first):
             for rows in rows_of(source, tally):
                 names = names or list(rows.columns)
                 if set(rows.columns) != set(names):
                     found = f"found the columns {list(rows.columns)}, expected those of the files before, {names}"
                     raise BadFileError(source.name, f"{found}: name the columns wanted")
                 yield replace(rows, columns={name: rows.columns[name] for name in names}, file_number=number)
-        if self.format == "jsonl":
-            lines.end(self.sources[-1].name)
 
     def _rows_of(self) -> Callable[[Source, Tally], Iterator[Rows]]:
         """What reads one file."""
@@ -245,7 +277,8 @@ class Reading:
             allowed, found = self._measure()
             return lambda source, tally: svmlight.rows(source, request, tally, allowed, found)
         if self.format in ("uci", "mtx"):
-            _ = self.words
+            if not self._is_part:
+                _ = self.words
             return lambda source, tally: Triples(source, request, tally, self._width).rows(self.format == "uci")
         rows = {"parquet": parquet.rows, "folder": folders.rows}.get(self.format, delimited.rows)
         return lambda source, tally: rows(source, request, tally)

@@ -20,11 +20,13 @@ def rows(source: Source, request: Request, tally: Tally) -> Iterator[Rows]:
         raise BadFileError(source.name, f"text is {request.text!r}, expected None or 'text': the text is what each file holds")
     column_numbers(source.name, list(request.columns), list(COLUMNS))
     batch = Batch(source.name, request, tally)
-    for number, path in enumerate(_files(source.name), 1):
-        text = _text(path, tally)
+    assert source.path is not None
+    for number, path in enumerate(_files(source.path), 1):
+        inner = os.path.relpath(path, source.path)
+        text = _text(path, os.path.join(source.name, inner), tally)
         if text is None:
             continue
-        relative = os.path.relpath(path, source.name).replace(os.sep, "/")
+        relative = inner.replace(os.sep, "/")
         folder, inside, _ = relative.partition("/")
         values = {"folder": folder if inside else None, "path": relative}
         batch.add(number, len(text), text, [values[name] for name in request.columns])
@@ -45,13 +47,13 @@ def _files(folder: str) -> Iterator[str]:
             yield path
 
 
-def _text(path: str, tally: Tally) -> str | None:
-    """What a file holds; None if it is no text, of which `tally` hears."""
+def _text(path: str, name: str, tally: Tally) -> str | None:
+    """What a file holds; None if it is no text, of which `tally` hears by the file's name."""
     if not os.path.isfile(path):
-        tally.bad(path, 1, None, "found what is not a regular file, expected a text file")
+        tally.bad(name, 1, None, "found what is not a regular file, expected a text file")
         return None
     with Lines(Source(path), tally) as lines:
-        data = whole(path, tally, lambda: lines.stream.read(LONGEST_ROW + 1))
+        data = whole(name, tally, lambda: lines.stream.read(LONGEST_ROW + 1))
         try:
             if len(data) <= LONGEST_ROW and b"\0" not in data:
                 return data.decode("utf-8-sig")
@@ -61,5 +63,5 @@ def _text(path: str, tally: Tally) -> str | None:
         # The place of a fault counts characters of the whole file.
         before = data.decode(errors="replace")[: (column or 1) - 1]
         place = None if column is None else len(before) - before.rfind("\n")
-        tally.bad(path, before.count("\n") + 1, place, reason)
+        tally.bad(name, before.count("\n") + 1, place, reason)
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,15 +13,13 @@ from mirrorlda.readers.values import AS_IT_IS, CHECKS, UnfitError, as_text, show
 
 
 class Jsonlines:
-    """A pass over files of JSON lines: it remembers which columns have been seen."""
+    """A pass over files of JSON lines. `columns` are the keys of rows where everything is asked for, if they are known."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, columns: Iterable[str] = ()) -> None:
         self.request = request
         self.asked = [*([] if request.text is None else [request.text]), *request.columns]
-        self.unseen = set(self.asked)
-        self.names: dict[str, None] = {}
         # Where everything is asked for: the keys of the first batch.
-        self.columns: dict[str, None] = {}
+        self.columns: dict[str, None] = dict.fromkeys(columns)
 
     def rows(self, source: Source, tally: Tally) -> Iterator[Rows]:
         request = self.request
@@ -35,8 +33,8 @@ class Jsonlines:
                 row = _parsed(line, lines, tally)
                 if row is None:
                     continue
-                if self.unseen:
-                    self._note(row)
+                if len(tally.seen) < len(self.asked):
+                    self._note(row, tally)
                 try:
                     text = None if request.text is None else as_text(row.get(request.text))
                     values = [self._whole(row)] if request.everything else [check(row.get(name)) for name, check in checks]
@@ -69,16 +67,16 @@ class Jsonlines:
         self.columns = self.columns or {name: None for row in found for name in row}
         return replace(rows, columns={name: [row.get(name) for row in found] for name in self.columns})
 
-    def _note(self, row: dict[str, Any]) -> None:
-        self.unseen -= row.keys()
-        if len(self.names) < 1000:
-            self.names.update(dict.fromkeys(list(row)[:1000]))
+    def _note(self, row: dict[str, Any], tally: Tally) -> None:
+        tally.seen |= row.keys() & set(self.asked)
+        if len(tally.keys) < 1000:
+            tally.keys.update(dict.fromkeys(list(row)[:1000]))
 
-    def end(self, file: str) -> None:
+    def end(self, file: str, tally: Tally) -> None:
         """After the last file: a column that no row had was misnamed. Files without rows show nothing."""
         for name in self.asked:
-            if self.names and name in self.unseen:
-                raise BadFileError(file, f"{no_column(name, list(self.names))} (in no row)")
+            if tally.keys and name not in tally.seen:
+                raise BadFileError(file, f"{no_column(name, list(tally.keys))} (in no row)")
 
     def _bad(self, row: dict[str, Any], line: bytes, lines: Lines, tally: Tally) -> None:
         """Report the first of the columns asked for that is not as it should be."""

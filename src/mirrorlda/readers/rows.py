@@ -39,6 +39,9 @@ class BadFileError(ValueError):
         self.file = file
         self.reason = reason
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BadFileError, (self.file, self.reason)
+
 
 class BadRowError(BadFileError):
     """A row that is not what its format or the columns that were asked for demand.
@@ -64,6 +67,9 @@ class BadRowError(BadFileError):
         self.file = file
         self.line = line
         self.column = column
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BadRowError, (self.file, self.line, self.column, self.reason)
 
 
 @dataclass(frozen=True)
@@ -156,6 +162,9 @@ class Tally:
     skip: bool
     n_rows: int = 0
     skipped: Skipped = field(default_factory=Skipped)
+    # Of JSON lines: columns that were asked for and that some row had, and keys that there were.
+    seen: set[str] = field(default_factory=set)
+    keys: dict[str, None] = field(default_factory=dict)
 
     def bad(self, file: str, line: int, column: int | None, reason: str) -> None:
         """Raise, or count the row as skipped."""
@@ -165,6 +174,14 @@ class Tally:
         self.skipped.count += 1
         if len(self.skipped.reasons) < N_REASONS:
             self.skipped.reasons.append(str(error))
+
+    def merge(self, later: Tally) -> None:
+        """Go on with what a pass over the files that come next has seen."""
+        self.n_rows += later.n_rows
+        self.skipped.count += later.skipped.count
+        self.skipped.reasons = (self.skipped.reasons + later.skipped.reasons)[:N_REASONS]
+        self.seen |= later.seen
+        self.keys.update(later.keys)
 
 
 class Batch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import glob
 import io
 import os
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import IO, Any, TypeVar, cast
 
 from mirrorlda.readers.rows import LONGEST_ROW, BadFileError, Tally
+from mirrorlda.remote import is_url, matching, opened
 
 Files = str | os.PathLike[str] | IO[bytes]
 BUFFER = 1 << 20
@@ -30,7 +32,7 @@ class Source:
         if isinstance(file, str | os.PathLike) and os.fspath(file) != "-":
             self.path = self.name = os.fspath(file)
             self.is_folder = os.path.isdir(self.path)
-            self.can_reopen = self.is_folder or stat.S_ISREG(os.stat(self.path).st_mode)
+            self.can_reopen = self.is_folder or is_url(self.path) or stat.S_ISREG(os.stat(self.path).st_mode)
         else:
             if isinstance(file, str | os.PathLike):
                 self.name, self.stream = "standard input", sys.stdin.buffer
@@ -41,12 +43,19 @@ class Source:
             self.start = self.stream.tell() if self.can_reopen else 0
         self.was_opened = False
 
+    def anywhere(self) -> Source:
+        """The same file for another process, whose directory may be another; errors call it what it is called here."""
+        assert self.path is not None
+        other = copy.copy(self)
+        other.path = self.path if is_url(self.path) else os.path.abspath(self.path)
+        return other
+
     def _opened(self) -> IO[bytes]:
         if self.was_opened and not self.can_reopen:
             raise BadFileError(self.name, "a stream can be read once only, and a second pass was begun: save it to a file first")
         self.was_opened = True
         if self.path is not None:
-            return open(self.path, "rb", buffering=0)
+            return opened(self.path) if is_url(self.path) else open(self.path, "rb", buffering=0)
         assert self.stream is not None
         if self.can_reopen:
             self.stream.seek(self.start)
@@ -68,7 +77,7 @@ class Source:
         """The bytes as a file that can seek: what is compressed or streamed goes to a temporary file first."""
         with self.open() as stream:
             if isinstance(stream.raw, _Raw) and self.path is not None and self.can_reopen:
-                return open(self.path, "rb")
+                return opened(self.path) if is_url(self.path) else open(self.path, "rb")
             with contextlib.ExitStack() as until_copied:
                 copy = until_copied.enter_context(tempfile.TemporaryFile())
                 whole(self.name, tally, lambda: shutil.copyfileobj(stream, copy, BUFFER))
@@ -240,12 +249,15 @@ def expand(files: Files | Iterable[Files]) -> list[Source]:
             sources[id(file)] = Source(file)
             continue
         name = os.fspath(file)
-        names = [name] if name == "-" or os.path.lexists(name) else sorted(glob.glob(name, recursive=True))
+        if is_url(name):
+            names = matching(name)
+        else:
+            names = [name] if name == "-" or os.path.lexists(name) else sorted(glob.glob(name, recursive=True))
         if not names:
             what = "no file matches the pattern" if glob.has_magic(name) else "no such file"
             raise FileNotFoundError(f"{what}: {name!r}")
         for found in names:
-            sources.setdefault(os.path.abspath(found) if found != "-" else "-", Source(found))
+            sources.setdefault(found if found == "-" or is_url(found) else os.path.abspath(found), Source(found))
     if not sources:
         raise ValueError("files is empty, expected at least one name, pattern or binary file object")
     return list(sources.values())

@@ -1,0 +1,51 @@
+"""Rounds on a cluster against one machine: held-out R2 of hotel reviews after as many epochs, for several lengths of a round.
+
+python experiments/rounds.py DATA_DIR [--seeds 5]
+
+The cluster is this machine's. What is learned does not depend on the number of workers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from mirrorlda import TopicRegressor, prepare
+from mirrorlda.distributed import Cluster
+
+SYNC_EVERY = (1, 10, 50, 100)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("data", type=Path, metavar="DATA_DIR", help="where tripadvisor_79k.jsonl.gz is")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--topics", type=int, default=20)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, Cluster("local") as cluster:
+        file = options.data / "tripadvisor_79k.jsonl.gz"
+        corpus = prepare(file, Path(folder) / "corpus", text="text", target="stars", split="split", max_words=5000)
+        train, test = corpus.select(split="train"), corpus.select(split="test")
+        alone = [_score(train, test, options.topics, seed, None) for seed in range(options.seeds)]
+        _tell("one machine", alone, alone)
+        for sync_every in SYNC_EVERY:
+            cluster.sync_every = sync_every
+            scores = [_score(train, test, options.topics, seed, cluster) for seed in range(options.seeds)]
+            _tell(f"sync_every={sync_every}", scores, alone)
+
+
+def _score(train: object, test: object, n_topics: int, seed: int, cluster: Cluster | None) -> float:
+    return float(TopicRegressor(n_topics, random_state=seed).fit(train, cluster=cluster).score(test))
+
+
+def _tell(name: str, scores: list[float], alone: list[float]) -> None:
+    spread = f" ({np.std(scores, ddof=1):.4f})" if len(scores) > 1 else ""
+    difference = np.mean(scores) - np.mean(alone)
+    print(f"{name}: {np.mean(scores):.4f}{spread}, {difference:+.4f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -33,6 +33,8 @@ myst_enable_extensions = ["dollarmath"]
 default_role = "name"
 # Docstrings say the types of parameters; the signatures are read for names and defaults.
 autodoc_typehints = "none"
+# What only some users install.
+autodoc_mock_imports = ["fsspec", "ray"]
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "inherited-members": True}
 numpydoc_show_class_members = False

@@ -350,7 +350,7 @@ def as_arrays(state: State) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     if state.guide is not None:
         arrays["guide_rows"], arrays["guide_towards"] = state.guide.rows, state.guide.towards
     amounts = {"average_weight": float(state.average_weight), "word_squares": float(state.word_squares)}
-    return arrays, {"n_steps": int(state.n_steps), **amounts}
+    return arrays, {"n_steps": int(state.n_steps), "n_flushes": int(state.n_flushes), **amounts}
 
 
 def from_arrays(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> State:
@@ -392,6 +392,8 @@ def from_arrays(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> St
         frame=arrays["frame"],
         squares=arrays["squares"],
         n_steps=n_steps,
+        # Files of earlier states do not say.
+        n_flushes=_whole({"n_flushes": 0, **meta}, "n_flushes", 2**62),
         average_phi=arrays.get("average_phi"),
         average_U=arrays["average_U"],
         average_weight=average_weight,

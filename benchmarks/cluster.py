@@ -24,7 +24,7 @@ from cluster_cost import CONSTANTS
 from ray.cluster_utils import Cluster as Nodes
 from scale import corpus_of
 
-from mirrorlda import Corpus, TopicRegressor, learning, rounds
+from mirrorlda import Corpus, TopicRegressor, changes, learning, rounds
 from mirrorlda.distributed import Cluster, training
 
 STORE_BYTES = 600 * 2**20
@@ -191,8 +191,8 @@ def change_bytes(n_words: int, n_topics: int) -> dict[str, float]:
     change = before.change(state, 1.0, lambda: state)
     calls = {
         "made_byte": lambda: before.change(state, 1.0, lambda: state),
-        "merged_byte": lambda: rounds.merged(change, change),
-        "adopted_byte": lambda: learning.adopt(state, change, 1, 0.0, 1),
+        "merged_byte": lambda: changes.merged(change, change),
+        "adopted_byte": lambda: changes.adopt(state, change, 1, 0.0, 1),
     }
     return {name: timed(call) / change.log_phi.nbytes for name, call in calls.items()}
 

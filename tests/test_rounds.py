@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mirrorlda import Corpus, CorpusWriter, Target, TopicRegressor, _core, learning, rounds
+from mirrorlda import Corpus, CorpusWriter, Target, TopicRegressor, _core, changes, learning, rounds
+from mirrorlda.changes import Change
 from mirrorlda.datasets import make_topics
 from mirrorlda.inference import check_layers
-from mirrorlda.learning import Change, Guide, State
+from mirrorlda.learning import Guide, State
 from mirrorlda.objective import merged as merged_gradients
 from mirrorlda.responses import SquaredError
 from mirrorlda.rounds import Fit, Place, Round
@@ -120,7 +121,7 @@ def test_a_round_is_the_mean_in_the_dual_space(corpus):
 
     state = state_of()
     before = topics_of(state)
-    learning.adopt(state, reduce(rounds.merged, (change for _, change, _ in found)), 2, 0.0, 1)
+    changes.adopt(state, reduce(changes.merged, (change for _, change, _ in found)), 2, 0.0, 1)
     # Eight bits of the changes, which are a tenth and more.
     assert np.abs(np.log(expected / before)).max() > 0.05
     assert_allclose(topics_of(state), expected, rtol=1e-2)
@@ -138,8 +139,8 @@ def test_one_step_apart_is_a_step_on_the_mean_gradient(corpus):
     apart, together = state_of(), state_of()
     frozen = learning.spread(together)
     parts = [place.documents(about, shard) for shard in range(8)]
-    changes = [rounds.learned_apart(apart, place, about, shard, never)[0] for shard in range(8)]
-    learning.adopt(apart, reduce(rounds.merged, changes), 1, 0.0, 1)
+    learned = [rounds.learned_apart(apart, place, about, shard, never)[0] for shard in range(8)]
+    changes.adopt(apart, reduce(changes.merged, learned), 1, 0.0, 1)
     whole = []
     for examples, (batch,) in parts:
         found = gradients_of(
@@ -181,7 +182,7 @@ def test_rows_that_were_all_written_anew_in_a_round(corpus, monkeypatch):
     ends = []
     for change in (lazy, flushed):
         end = state_of()
-        learning.adopt(end, change, 2, 0.0, 1)
+        changes.adopt(end, change, 2, 0.0, 1)
         ends.append(topics_of(end))
     assert_allclose(*ends, rtol=1e-2)
 
@@ -193,10 +194,10 @@ def test_the_tree_does_not_know_who_computes_it(corpus):
     def leaf(shard):
         return rounds.learned_apart(state, place, about, shard, never)[0]
 
-    whole = rounds.along_tree(leaf, 0, 8, rounds.merged)
-    halves = [rounds.along_tree(leaf, first, 4, rounds.merged) for first in (0, 4)]
-    pieces = [rounds.merged(*pair) for pair in zip(*(rounds.split(half, N_WORDS, 3) for half in halves), strict=True)]
-    for other in (rounds.merged(*halves), rounds.in_a_row(pieces)):
+    whole = rounds.along_tree(leaf, 0, 8, changes.merged)
+    halves = [rounds.along_tree(leaf, first, 4, changes.merged) for first in (0, 4)]
+    pieces = [changes.merged(*pair) for pair in zip(*(changes.split(half, N_WORDS, 3) for half in halves), strict=True)]
+    for other in (changes.merged(*halves), changes.in_a_row(pieces)):
         for name in ("weight", "rows", "log_phi", "log_words", "shift", "U", "squares", "word_squares"):
             assert_array_equal(getattr(whole, name), getattr(other, name), err_msg=name)
 
@@ -213,9 +214,9 @@ def test_running_averages_follow_what_is_adopted(corpus):
     place = place_of(corpus)
     for batch, average in ((0, 0.0), (1, 2.0), (2, 1.0)):
         about = a_round(place, batch=batch, n_batches=1)
-        changes = [rounds.learned_apart(worker(state), place, about, shard, never)[0] for shard in range(8)]
-        change = reduce(rounds.merged, changes)
-        learning.adopt(state, change, 1, average, 1)
+        learned = [rounds.learned_apart(worker(state), place, about, shard, never)[0] for shard in range(8)]
+        change = reduce(changes.merged, learned)
+        changes.adopt(state, change, 1, average, 1)
         seen.append((average, topics_of(state), state.U.copy(), state.word_weights.copy()))
     found = learning.parameters(state, 1)
     for name, column in (("phi", 1), ("U", 2), ("word_weights", 3)):
@@ -292,12 +293,12 @@ def test_a_change_is_small(corpus):
 
 def test_short_numbers_are_the_nearest_that_there_are():
     values = np.concatenate([[0.0, -0.0, 1.0, -3.5, 1e-30], np.random.default_rng(0).standard_normal(1000)]).astype(np.float32)
-    found = learning.lengthened(learning.shortened(values))
+    found = changes.lengthened(changes.shortened(values))
     assert_array_equal(found[:4], values[:4])
     assert_allclose(found, values, rtol=2**-8)
     # No number with eight bits is nearer.
     for step in (-1, 1):
-        other = learning.lengthened((learning.shortened(values).astype(np.int64) + step).clip(0, 2**16 - 1).astype(np.uint16))
+        other = changes.lengthened((changes.shortened(values).astype(np.int64) + step).clip(0, 2**16 - 1).astype(np.uint16))
         finite = np.isfinite(other)
         assert (np.abs(found - values) <= np.abs(other - values))[finite].all()
 
@@ -310,14 +311,14 @@ def test_a_change_larger_than_the_clip_of_one_step():
     change = Change(
         weight=2.0,
         rows=np.array([3, 9], np.int32),
-        log_phi=learning.shortened(2 * log_phi),
+        log_phi=changes.shortened(2 * log_phi),
         log_words=None,
         shift=np.zeros(N_TOPICS),
         U=np.zeros((1, N_TOPICS)),
         squares=np.zeros(N_TOPICS),
         word_squares=0.0,
     )
-    learning.adopt(state, change, 1, 0.0, 1)
+    changes.adopt(state, change, 1, 0.0, 1)
     expected = before.copy()
     expected[[3, 9]] *= np.exp(log_phi)
     assert_allclose(topics_of(state), expected / expected.sum(axis=0), rtol=1e-5)
@@ -343,15 +344,15 @@ def test_a_round_without_weight_changes_nothing():
     nothing = np.zeros(N_TOPICS)
     rows = np.zeros(0, np.int32)
     change = Change(0.0, rows, np.zeros((0, N_TOPICS), np.uint16), None, nothing, np.zeros((1, N_TOPICS)), nothing, 0.0)
-    learning.adopt(state, change, 3, 1.0, 1)
+    changes.adopt(state, change, 3, 1.0, 1)
     assert_array_equal(state.phi, before.phi)
     assert state.n_steps == before.n_steps + 3
 
 
 def test_what_is_not_finite_is_told():
     rows = np.arange(1, dtype=np.int32)
-    log_phi = learning.shortened(np.full((1, N_TOPICS), np.inf, np.float32))
+    log_phi = changes.shortened(np.full((1, N_TOPICS), np.inf, np.float32))
     nothing = np.zeros(N_TOPICS)
     change = Change(1.0, rows, log_phi, None, nothing, np.zeros((1, N_TOPICS)), nothing, 0.0)
     with pytest.raises(learning.DivergedError, match="not finite after 5 steps"):
-        learning.adopt(state_of(), change, 1, 0.0, 1)
+        changes.adopt(state_of(), change, 1, 0.0, 1)

@@ -8,7 +8,6 @@ of the running average included.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -25,7 +24,7 @@ _LARGEST_DRIFT = 256.0
 _LARGEST_SHIFT = 1.0
 # A word counts for a tenth to three times as much as it says, and changes by at most a tenth in one step: without bounds a few
 # words of 20 newsgroups take all the weight.
-_WEIGHT_RANGE = (0.1, 3.0)
+WEIGHT_RANGE = (0.1, 3.0)
 _WEIGHT_CLIP = 0.1
 # In a state that is read rows are at most so large, the sums of running averages so, and other sums so.
 _LARGEST_ROW = 1e6
@@ -123,7 +122,7 @@ def begin(phi: np.ndarray, U: np.ndarray, word_weights: np.ndarray | None = None
         average_phi=None,
         average_U=np.zeros(U.shape),
         average_weight=0.0,
-        word_weights=None if word_weights is None else np.clip(word_weights.astype(np.float64), *_WEIGHT_RANGE),
+        word_weights=None if word_weights is None else np.clip(word_weights.astype(np.float64), *WEIGHT_RANGE),
         word_lag=np.zeros(0 if word_weights is None else n_words),
         guide=guide,
     )
@@ -178,12 +177,12 @@ def learn(state: State, gradients: Gradients, weight: float, rates: Rates, n_thr
     )
     if state.guide is not None:
         change = change + _guided(state, state.guide, rates.guide)
-    _move_frame(state, 1 + change + n_words * c, c, rates.average, n_threads)
+    move_frame(state, 1 + change + n_words * c, c, rates.average, n_threads)
 
     if state.word_weights is not None and grad_words is not None:
         # w <- w exp(-rate g) for the words of the batch, g the gradient with respect to ln w.
         word_rate = rates.words / divisor.words if divisor.words > 0 else 0.0
-        bounds = (_WEIGHT_CLIP, *_WEIGHT_RANGE)
+        bounds = (_WEIGHT_CLIP, *WEIGHT_RANGE)
         lag, averaged = state.word_lag, state.average_weight
         _core.weigh_rows(state.word_weights, lag, gradients.rows, grad_words, word_rate, *bounds, averaged, n_threads)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -209,7 +208,8 @@ def _unit_frame(n_topics: int) -> np.ndarray:
     return frame
 
 
-def _move_frame(state: State, normaliser: np.ndarray, c: np.ndarray, weight: float, n_threads: int) -> None:
+def move_frame(state: State, normaliser: np.ndarray, c: np.ndarray, weight: float, n_threads: int) -> None:
+    """The part of a step that all rows take: phi <- (phi + c) / normaliser, with this weight in the running averages."""
     M, B, A, E = state.frame
     new_M, new_B = M / normaliser, B + c / M
     state.frame = np.stack([new_M, new_B, A + weight * new_M, E + weight * new_M * new_B])
@@ -231,89 +231,6 @@ def flush(state: State, n_threads: int) -> np.ndarray:
     state.n_flushes += 1
     total: np.ndarray = average_sums
     return total
-
-
-@dataclass(frozen=True)
-class Change:
-    """What steps that were taken elsewhere, from the same state, made of it: sums over these places, each with its weight.
-
-    A row that no step touched follows phi <- M (phi + shift), where M is the same for the whole column. Other rows are off that
-    by the factor exp(log_phi). All is a mean in the dual space, where mirror descent adds: of ln phi, of U, of the words' ln w.
-
-    Attributes
-    ----------
-    weight : float
-    rows : ndarray of int32, shape (n_rows,)
-    log_phi : ndarray of uint16, shape (n_rows, n_topics)
-        As `shortened` makes it.
-    log_words : ndarray of float32 and shape (n_rows,), or None
-    shift, squares : ndarray, shape (n_topics,)
-    U : ndarray, shape (n_outputs, n_topics)
-    word_squares : float
-    """
-
-    weight: float
-    rows: np.ndarray
-    log_phi: np.ndarray
-    log_words: np.ndarray | None
-    shift: np.ndarray
-    U: np.ndarray
-    squares: np.ndarray
-    word_squares: float
-
-
-def adopt(state: State, change: Change, n_steps: int, average: float, n_threads: int) -> None:
-    """Take over the mean of what was learned elsewhere in `n_steps` steps, with the weight `average` in the running averages."""
-    state.n_steps += n_steps
-    if not change.weight:
-        return
-    rows, dtype = change.rows, state.phi.dtype
-    n_words = len(state.phi)
-    if average and state.average_phi is None:
-        state.average_phi = np.zeros(state.phi.shape, dtype)
-    M, B, A, E = state.frame
-    shift = change.shift / change.weight
-    # A mirror step of the shifted rows, or several: the exponent of one is clipped.
-    log_phi = lengthened(change.log_phi).astype(dtype, copy=False)
-    largest = max(float(log_phi.max(initial=0)), -float(log_phi.min(initial=0))) / change.weight
-    if not (np.isfinite(largest) and np.isfinite(change.U).all()):
-        raise DivergedError(f"what was learned is not finite after {state.n_steps} steps: lower the learning rates")
-    n_parts = max(1, math.ceil(largest))
-    shifted, rate = np.stack([M, B + shift / M, A, E]), np.full(len(M), -1 / (change.weight * n_parts), dtype)
-    gained = np.zeros(len(M))
-    for _ in range(n_parts):
-        gained += _core.mirror_rows(state.phi, state.average_phi, shifted, rows, log_phi, rate, n_threads)
-    _move_frame(state, 1 + gained + n_words * shift, shift, average, n_threads)
-
-    if state.word_weights is not None and change.log_words is not None:
-        old = state.word_weights[rows]
-        new = np.clip(old * np.exp(change.log_words.astype(np.float64) / change.weight), *_WEIGHT_RANGE)
-        state.word_lag[rows] += state.average_weight * (new - old)
-        state.word_weights[rows] = new
-    state.squares += change.squares / change.weight
-    state.word_squares += change.word_squares / change.weight
-    state.U += (change.U / change.weight).astype(dtype)
-    state.average_U += average * state.U
-    state.average_weight += average
-
-
-def shortened(values: np.ndarray) -> np.ndarray:
-    """Numbers as the upper halves of their float32, rounded: eight bits of precision, and all of the range."""
-    bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
-    # Half of the last bit that stays, or a little less: a tie goes to the even one.
-    rounded: np.ndarray = bits >> np.uint32(16)
-    rounded &= np.uint32(1)
-    rounded += np.uint32(0x7FFF)
-    rounded += bits
-    rounded >>= np.uint32(16)
-    return rounded.astype(np.uint16)
-
-
-def lengthened(halves: np.ndarray) -> np.ndarray:
-    """The numbers that `shortened` made of others."""
-    bits: np.ndarray = halves.astype(np.uint32)
-    bits <<= np.uint32(16)
-    return bits.view(np.float32)
 
 
 def parameters(state: State, n_threads: int) -> Parameters:

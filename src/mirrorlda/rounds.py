@@ -16,9 +16,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mirrorlda import _core, learning
+from mirrorlda.changes import Change, shortened
 from mirrorlda.examples import Examples, StoredExamples
 from mirrorlda.inference import Layers, new_engine
-from mirrorlda.learning import Change, Rates, State, lengthened, shortened
+from mirrorlda.learning import Rates, State
 from mirrorlda.objective import Gradients
 from mirrorlda.responses import Response
 from mirrorlda.shuffle import windows
@@ -256,46 +257,6 @@ class _Before:
             state.word_weights[self._rows] = self._words
         state.U, state.frame = self._U, self._frame
         state.squares, state.word_squares, state.n_steps = self._counts
-
-
-def split(change: Change, n_words: int, n_blocks: int) -> list[Change]:
-    """By blocks of rows; what is not of rows is in all of them."""
-    cuts = np.searchsorted(change.rows, np.linspace(0, n_words, n_blocks + 1).astype(np.int64))
-    parts = [slice(first, last) for first, last in pairwise(cuts.tolist())]
-    words = change.log_words
-    return [
-        replace(change, rows=change.rows[at], log_phi=change.log_phi[at], log_words=None if words is None else words[at])
-        for at in parts
-    ]
-
-
-def in_a_row(parts: Sequence[Change]) -> Change:
-    """What `split` has split."""
-    words = [part.log_words for part in parts if part.log_words is not None]
-    rows, log_phi = (np.concatenate([getattr(part, name) for part in parts]) for name in ("rows", "log_phi"))
-    return replace(parts[0], rows=rows, log_phi=log_phi, log_words=np.concatenate(words) if words else None)
-
-
-def merged(left: Change, right: Change) -> Change:
-    """Of two neighbouring subtrees of shards."""
-    rows = left.rows if np.array_equal(left.rows, right.rows) else np.union1d(left.rows, right.rows)
-    log_phi = np.zeros((len(rows), left.log_phi.shape[1]), np.float32)
-    log_words = None if left.log_words is None else np.zeros(len(rows), np.float32)
-    for part in (left, right):
-        places = slice(None) if len(part.rows) == len(rows) else np.searchsorted(rows, part.rows)
-        log_phi[places] += lengthened(part.log_phi)
-        if log_words is not None and part.log_words is not None:
-            log_words[places] += part.log_words
-    return Change(
-        weight=left.weight + right.weight,
-        rows=rows,
-        log_phi=shortened(log_phi),
-        log_words=log_words,
-        shift=left.shift + right.shift,
-        U=left.U + right.U,
-        squares=left.squares + right.squares,
-        word_squares=left.word_squares + right.word_squares,
-    )
 
 
 def along_tree(leaf: Callable[[int], T | None], first: int, n_leaves: int, merge: Callable[[T, T], T]) -> T | None:

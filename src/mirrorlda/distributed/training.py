@@ -17,10 +17,11 @@ from uuid import uuid4
 import numpy as np
 import ray
 
-from mirrorlda import _core, learning, objective, rounds
+from mirrorlda import _core, changes, learning, objective, rounds
+from mirrorlda.changes import Change
 from mirrorlda.distributed.cluster import Cluster, check_versions, versions
 from mirrorlda.examples import Source, StoredExamples
-from mirrorlda.learning import Change, Rates, State
+from mirrorlda.learning import Rates, State
 from mirrorlda.objective import Gradients
 from mirrorlda.responses import Response
 from mirrorlda.rounds import Fit, Part, Place, Round
@@ -53,7 +54,7 @@ class Adoption:
     n_steps: int
 
     def take(self, state: State, average: float, n_threads: int) -> None:
-        learning.adopt(state, self.change, self.n_steps, average, n_threads)
+        changes.adopt(state, self.change, self.n_steps, average, n_threads)
 
 
 @dataclass(frozen=True)
@@ -170,9 +171,9 @@ def learn_apart(view: View, round: Round, first: int, n_shards: int, n_pieces: i
             told.append(seen)
         return change
 
-    change = rounds.along_tree(leaf, first, n_shards, rounds.merged)
+    change = rounds.along_tree(leaf, first, n_shards, changes.merged)
     n_words = kept.place.fit.source.corpus.n_words
-    pieces = [None] * n_pieces if change is None else rounds.split(change, n_words, n_pieces)
+    pieces = [None] * n_pieces if change is None else changes.split(change, n_words, n_pieces)
     return told, *pieces
 
 
@@ -195,7 +196,7 @@ def gradients_of_part(view: View, part: Part) -> tuple[Seen, Gradients]:
 
 
 def merge_changes(left: Change | None, right: Change | None) -> Change | None:
-    return rounds.merged_parts(left, right, rounds.merged)
+    return rounds.merged_parts(left, right, changes.merged)
 
 
 def merge_gradients(left: Gradients | None, right: Gradients | None) -> Gradients | None:
@@ -282,7 +283,7 @@ class ClusterSteps:
         told = [seen for of_group in cluster.get([task[0] for task in tasks]) for seen in of_group]
         if not told:
             return rounds.joined(told, n_batches)
-        change = rounds.in_a_row(pieces)
+        change = changes.in_a_row(pieces)
         event = Adoption(change, n_batches)
         average = sum(fit.rates(run.n_steps + i).average for i in range(n_batches))
         event.take(run.state, average, fit.n_threads)

@@ -320,10 +320,14 @@ def test_one_machine_and_a_cluster_go_on_with_the_checkpoints_of_each_other(begi
 
 def test_ctrl_c_ends_after_the_round(two, corpora):
     timer = threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT))
-    with Cluster(two.address, sync_every=2) as there, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        timer.start()
-        model = TopicRegressor(4, n_epochs=10_000, batch_size=2000, random_state=0).fit(corpora["numbers"], cluster=there)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+    try:
+        with Cluster(two.address, sync_every=2) as there, warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            timer.start()
+            model = TopicRegressor(4, n_epochs=10_000, batch_size=2000, random_state=0).fit(corpora["numbers"], cluster=there)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert any(issubclass(warning.category, InterruptedWarning) for warning in caught)
     assert np.isfinite(model.components_).all()
 

@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import pickle
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -103,7 +104,7 @@ def speed(corpus: Corpus) -> None:
     """One worker and two in turn, round by round of one fit: what else the machine does slows both."""
     training._LOOK_SECONDS = -1.0
     seconds: dict[int, list[float]] = {1: [], 2: []}
-    with nodes(2) as address, Cluster(address) as cluster:
+    with nodes(2) as address, Cluster(address) as cluster, timed_shards() as of_shards:
         inner, number = cluster.steps(), 0
 
         def steps(*arguments: Any) -> Iterator[Any]:
@@ -122,17 +123,56 @@ def speed(corpus: Corpus) -> None:
         cluster._wanted = 1
         watched = SimpleNamespace(steps=lambda: steps)
         TopicRegressor(20, n_epochs=5, random_state=0).fit(corpus, cluster=watched)
+        alone, together = (np.median(of_shards()[n_workers]) for n_workers in (1, 2))
     for n_workers, found in seconds.items():
         print(
             f"  {n_workers} worker{'s' * (n_workers > 1)}: {1 / np.median(found):,.0f} documents a second ({len(found)} rounds)"
         )
     ratios = [one / two for one, two in zip(*seconds.values(), strict=False)]
-    quarters = np.quantile(ratios, [0.25, 0.75])
+    ratio, quarters = np.median(ratios), np.quantile(ratios, [0.25, 0.75])
     print(
-        f"two workers: {np.median(ratios):.2f} times the documents of one, in half of the pairs of rounds {quarters[0]:.2f} to "
-        f"{quarters[1]:.2f}; must be 1.7",
+        f"two workers: {ratio:.2f} times the documents of one, in half of the pairs of rounds {quarters[0]:.2f} to "
+        f"{quarters[1]:.2f}; must be 1.7"
+    )
+    most = 2 * alone / together
+    print(
+        f"  two processors: {most:.2f} times one on the shards alone, without any exchange; with it, {ratio / most:.0%} of that",
         flush=True,
     )
+
+
+@contextmanager
+def timed_shards() -> Iterator[Callable[[], dict[int, list[float]]]]:
+    """What workers take for a shard, without what they send and receive: seconds, by how many of them work at once."""
+    original = training.learn_apart
+    with tempfile.NamedTemporaryFile() as log:
+        path = log.name
+
+        def learn_apart(view: Any, round: Any, first: int, n_shards: int, n_pieces: int) -> Any:
+            learned_apart = rounds.learned_apart
+
+            def timed(*arguments: Any) -> Any:
+                begin = time.perf_counter()
+                found = learned_apart(*arguments)
+                with Path(path).open("a") as times:
+                    times.write(f"{2 // n_shards} {time.perf_counter() - begin}\n")
+                return found
+
+            rounds.learned_apart = timed
+            try:
+                return original(view, round, first, n_shards, n_pieces)
+            finally:
+                rounds.learned_apart = learned_apart
+
+        def found() -> dict[int, list[float]]:
+            lines = [line.split() for line in Path(path).read_text().splitlines()]
+            return {n_workers: [float(time) for n, time in lines if int(n) == n_workers] for n_workers in (1, 2)}
+
+        training.learn_apart = learn_apart
+        try:
+            yield found
+        finally:
+            training.learn_apart = original
 
 
 def overhead(corpus: Corpus, n_topics: int, repeats: int = 3) -> tuple[float, float]:

@@ -4,11 +4,14 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <stdexcept>
 
 #include <nanobind/stl/optional.h>
 
+#include "changes.hpp"
 #include "engine.hpp"
 #include "learn.hpp"
 #include "likelihood.hpp"
@@ -345,6 +348,22 @@ void bind(nb::module_& m, const char* engine_name) {
       },
       "z"_a.noconvert(), "average"_a.noconvert().none(), "frame"_a.noconvert(), "n_threads"_a);
   m.def(
+      "log_changes",
+      [](Array<const T, 2> z, Array<const int32_t, 1> rows, Array<const T, 2> before, Array<const T, 1> shift, Array<const T, 1> floor,
+         T weight) {
+        const size_t n_rows = rows.shape(0), n_topics = z.shape(1);
+        require(before.shape(0) == n_rows && before.shape(1) == n_topics && shift.shape(0) == n_topics && floor.shape(0) == n_topics,
+                "log_changes: shapes do not agree");
+        check_range(rows.data(), n_rows, int64_t(z.shape(0)), "log_changes: a row is out of range");
+        auto halves = new_array<uint16_t>({n_rows, n_topics});
+        {
+          nb::gil_scoped_release release;
+          log_changes<T>(z.data(), rows.data(), int64_t(n_rows), int(n_topics), before.data(), shift.data(), floor.data(), weight, halves.data());
+        }
+        return halves;
+      },
+      "z"_a.noconvert(), "rows"_a, "before"_a.noconvert(), "shift"_a.noconvert(), "floor"_a.noconvert(), "weight"_a);
+  m.def(
       "column_squares",
       [](Strided<const T, 2> gradient, int n_threads) {
         require(has_contiguous_rows(gradient), "column_squares: rows must be contiguous");
@@ -393,6 +412,32 @@ void bind(nb::module_& m, const char* engine_name) {
         return out;
       },
       "grad_scores"_a.noconvert(), "theta"_a.noconvert(), "n_threads"_a, "block_docs"_a = 0);
+}
+
+template <class V>
+void bind_rows(nb::module_& m) {
+  m.def(
+      "add_rows",
+      [](Array<const int32_t, 1> left_rows, Array<const V, 2> left, Array<const int32_t, 1> right_rows, Array<const V, 2> right) {
+        const size_t width = left.shape(1);
+        require(left.shape(0) == left_rows.shape(0) && right.shape(0) == right_rows.shape(0) && right.shape(1) == width,
+                "add_rows: shapes do not agree");
+        const int32_t *const from = left_rows.data(), *const to = from + left_rows.shape(0);
+        const int32_t *const right_from = right_rows.data(), *const right_to = right_from + right_rows.shape(0);
+        require(std::is_sorted(from, to) && std::is_sorted(right_from, right_to), "add_rows: rows are not in ascending order");
+        std::vector<int32_t> rows;
+        std::set_union(from, to, right_from, right_to, std::back_inserter(rows));
+        auto sums = new_array<V>({rows.size(), width});
+        auto numbers = new_array<int32_t>({rows.size()});
+        std::copy(rows.begin(), rows.end(), numbers.data());
+        {
+          nb::gil_scoped_release release;
+          add_rows<V>({from, int64_t(left_rows.shape(0)), left.data()}, {right_from, int64_t(right_rows.shape(0)), right.data()}, int64_t(width),
+                      rows, sums.data());
+        }
+        return nb::make_tuple(numbers, sums);
+      },
+      "left_rows"_a, "left"_a.noconvert(), "right_rows"_a, "right"_a.noconvert());
 }
 
 }  // namespace
@@ -450,5 +495,7 @@ NB_MODULE(_core, m) {
   bind_likelihood(m, "chib", &chib);
   bind<float>(m, "Engine32");
   bind<double>(m, "Engine64");
+  bind_rows<float>(m);
+  bind_rows<uint16_t>(m);
   bind_text(m);
 }

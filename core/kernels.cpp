@@ -16,8 +16,8 @@ int64_t scratch_bytes(int64_t n, int n_topics, int n_layers) {
 }
 
 template <class T>
-constexpr Kernels<T> table{kWidth<T>,     scratch_bytes<T>, forward<T>,    reverse<T>,    dot<T>,
-                           add_scaled<T>, mirror_row<T>,    settle_row<T>, add_squares<T>};
+constexpr Kernels<T> table{kWidth<T>,     scratch_bytes<T>, forward<T>,    reverse<T>,   dot<T>,
+                           add_scaled<T>, mirror_row<T>,    settle_row<T>, log_ratio<T>, add_squares<T>};
 
 extern const Kernels<float>* const kernels_float;
 extern const Kernels<double>* const kernels_double;

@@ -79,6 +79,7 @@ struct Kernels {
   void (*add_scaled)(T* to, T factor, const T* from, int64_t n);
   void (*mirror_row)(T* z, T* average, const FrameVectors<T>&, const T* gradient, const T* rate, T* change, int n_topics);
   void (*settle_row)(T* z, T* average, const FrameVectors<T>&, int n_topics);
+  void (*log_ratio)(const T* now, const T* before, const T* shift, const T* floor, T weight, T* out, int n_topics);
   void (*add_squares)(const T* row, double* sums, int n_topics);
 };
 

@@ -91,6 +91,19 @@ inline void settle_row(T* z, T* average, const FrameVectors<T>& frame, int n_top
   }
 }
 
+// Equivalent to out[:] = weight * np.log(np.maximum(now + shift, floor) / np.maximum(before + shift, floor)), with a positive floor
+template <class T>
+inline void log_ratio(const T* now, const T* before, const T* shift, const T* floor, T weight, T* out, int n_topics) {
+  for (int k = 0; k < n_topics; k += kWidth<T>) {
+    const int n = n_topics - k;
+    const Vec<T> moved = load_part<T>(shift + k, n);
+    // Beyond the last topic there is 1 / 1.
+    const Vec<T> lowest = n >= kWidth<T> ? load<T>(floor + k) : max<T>(load_part<T>(floor + k, n), broadcast<T>(T(kFloor)));
+    const Vec<T> a = max<T>(load_part<T>(now + k, n) + moved, lowest), b = max<T>(load_part<T>(before + k, n) + moved, lowest);
+    store_part<T>(out + k, log<T>(a / b) * weight, n);
+  }
+}
+
 // Equivalent to sums += row.astype(float) ** 2
 template <class T>
 inline void add_squares(const T* row, double* sums, int n_topics) {

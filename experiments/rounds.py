@@ -2,7 +2,7 @@
 
 python experiments/rounds.py DATA_DIR [--seeds 5]
 
-The cluster is this machine's. What is learned does not depend on the number of workers.
+The cluster is this machine's: what is learned does not depend on the number of workers. A larger batch has more shards.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from mirrorlda import TopicRegressor, prepare
 from mirrorlda.distributed import Cluster
 
-SYNC_EVERY = (1, 10, 50, 100)
+SYNC_EVERY = (1, 10, 100)
 
 
 def main() -> None:
@@ -24,21 +24,20 @@ def main() -> None:
     parser.add_argument("data", type=Path, metavar="DATA_DIR", help="where tripadvisor_79k.jsonl.gz is")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--topics", type=int, default=20)
+    parser.add_argument("--batch-sizes", nargs="+", type=int, default=[1000, 4000, 16_000], metavar="N")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, Cluster("local") as cluster:
         file = options.data / "tripadvisor_79k.jsonl.gz"
         corpus = prepare(file, Path(folder) / "corpus", text="text", target="stars", split="split", max_words=5000)
         train, test = corpus.select(split="train"), corpus.select(split="test")
-        alone = [_score(train, test, options.topics, seed, None) for seed in range(options.seeds)]
-        _tell("one machine", alone, alone)
-        for sync_every in SYNC_EVERY:
-            cluster.sync_every = sync_every
-            scores = [_score(train, test, options.topics, seed, cluster) for seed in range(options.seeds)]
-            _tell(f"sync_every={sync_every}", scores, alone)
-
-
-def _score(train: object, test: object, n_topics: int, seed: int, cluster: Cluster | None) -> float:
-    return float(TopicRegressor(n_topics, random_state=seed).fit(train, cluster=cluster).score(test))
+        for batch_size in options.batch_sizes:
+            models = [TopicRegressor(options.topics, batch_size=batch_size, random_state=seed) for seed in range(options.seeds)]
+            alone = [model.fit(train).score(test) for model in models]
+            _tell(f"batches of {batch_size}, one machine", alone, alone)
+            for sync_every in SYNC_EVERY:
+                cluster.sync_every = sync_every
+                scores = [model.fit(train, cluster=cluster).score(test) for model in models]
+                _tell(f"batches of {batch_size}, sync_every={sync_every}", scores, alone)
 
 
 def _tell(name: str, scores: list[float], alone: list[float]) -> None:

@@ -291,16 +291,65 @@ def test_a_change_is_small(corpus):
     assert change.log_phi.nbytes == 2 * N_TOPICS * len(change.rows)
 
 
-def test_short_numbers_are_the_nearest_that_there_are():
-    values = np.concatenate([[0.0, -0.0, 1.0, -3.5, 1e-30], np.random.default_rng(0).standard_normal(1000)]).astype(np.float32)
-    found = changes.lengthened(changes.shortened(values))
-    assert_array_equal(found[:4], values[:4])
-    assert_allclose(found, values, rtol=2**-8)
+def halves_of(values):
+    """Upper halves of float32 that hold these numbers, which have few bits."""
+    found = (np.asarray(values, np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    assert_array_equal(changes.lengthened(found), values)
+    return found
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_topics", [1, 3, 8, 21])
+def test_changes_of_rows_are_the_nearest_short_numbers(n_topics, dtype):
+    rng = np.random.default_rng(n_topics)
+    z, before = (rng.uniform(0, 0.01, (20, n_topics)).astype(dtype) for _ in range(2))
+    z[3], before[5] = 0, -1.0
+    rows = np.array([0, 3, 5, 19], np.int32)
+    shift, floor = rng.uniform(0, 1e-3, n_topics).astype(dtype), np.full(n_topics, 1e-4, dtype)
+    exact = -2.5 * np.log(np.maximum(before[rows] + shift, floor) / np.maximum(z[rows] + shift, floor), dtype=np.float64)
+    found = _core.log_changes(z, rows, before[rows], shift, floor, 2.5)
+    values, error = changes.lengthened(found), 1e-6 + 1e-6 * np.abs(exact)
+    assert_allclose(values, exact, rtol=2**-8, atol=1e-6)
     # No number with eight bits is nearer.
     for step in (-1, 1):
-        other = changes.lengthened((changes.shortened(values).astype(np.int64) + step).clip(0, 2**16 - 1).astype(np.uint16))
-        finite = np.isfinite(other)
-        assert (np.abs(found - values) <= np.abs(other - values))[finite].all()
+        other = changes.lengthened((found.astype(np.int64) + step).clip(0, 2**16 - 1).astype(np.uint16))
+        assert (np.abs(values - exact) <= np.abs(other - exact) + error)[np.isfinite(other)].all()
+
+
+def test_a_tie_goes_to_the_even_of_two_short_numbers():
+    ties = np.array([[1 + 2**-8, 1 + 3 * 2**-8]])
+    rows = np.zeros(1, np.int32)
+    _, sums = _core.add_rows(rows, halves_of([[1.0, 1 + 2**-7]]), rows, halves_of([[2**-8, 2**-8]]))
+    assert_array_equal(changes.lengthened(sums), [[1.0, 1 + 2**-6]])
+    assert (np.abs(changes.lengthened(sums) - ties) == 2**-8).all()
+
+
+def test_rows_of_two_are_added_where_both_have_them():
+    rng = np.random.default_rng(0)
+    rows = [np.sort(rng.choice(50, n, replace=False)).astype(np.int32) for n in (30, 20)]
+    values = [rng.integers(-8, 8, (len(of_one), 5)).astype(np.float32) for of_one in rows]
+    expected = np.zeros((50, 5))
+    for of_one, value in zip(rows, values, strict=True):
+        expected[of_one] += value
+    union = np.union1d(*rows)
+    for found, sums in (
+        _core.add_rows(rows[0], values[0], rows[1], values[1]),
+        _core.add_rows(rows[0], halves_of(values[0]), rows[1], halves_of(values[1])),
+    ):
+        assert_array_equal(found, union)
+        assert_array_equal(changes.lengthened(sums) if sums.dtype == np.uint16 else sums, expected[union])
+
+
+def test_what_rows_cannot_be():
+    rows, values, nothing = np.array([3, 1], np.int32), np.zeros((2, 4), np.float32), np.zeros(4, np.float32)
+    with pytest.raises(ValueError, match="ascending"):
+        _core.add_rows(rows, values, rows, values)
+    with pytest.raises(ValueError, match="shapes"):
+        _core.add_rows(rows[:1], values, rows[:1], values)
+    with pytest.raises(ValueError, match="out of range"):
+        _core.log_changes(values, rows, values, nothing, nothing, 1.0)
+    with pytest.raises(ValueError, match="shapes"):
+        _core.log_changes(values, rows, values[:1], nothing, nothing, 1.0)
 
 
 def test_a_change_larger_than_the_clip_of_one_step():
@@ -311,7 +360,7 @@ def test_a_change_larger_than_the_clip_of_one_step():
     change = Change(
         weight=2.0,
         rows=np.array([3, 9], np.int32),
-        log_phi=changes.shortened(2 * log_phi),
+        log_phi=halves_of(2 * log_phi),
         log_words=None,
         shift=np.zeros(N_TOPICS),
         U=np.zeros((1, N_TOPICS)),
@@ -351,7 +400,7 @@ def test_a_round_without_weight_changes_nothing():
 
 def test_what_is_not_finite_is_told():
     rows = np.arange(1, dtype=np.int32)
-    log_phi = changes.shortened(np.full((1, N_TOPICS), np.inf, np.float32))
+    log_phi = halves_of(np.full((1, N_TOPICS), np.inf))
     nothing = np.zeros(N_TOPICS)
     change = Change(1.0, rows, log_phi, None, nothing, np.zeros((1, N_TOPICS)), nothing, 0.0)
     with pytest.raises(learning.DivergedError, match="not finite after 5 steps"):

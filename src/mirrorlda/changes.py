@@ -25,7 +25,7 @@ class Change:
     weight : float
     rows : ndarray of int32, shape (n_rows,)
     log_phi : ndarray of uint16, shape (n_rows, n_topics)
-        As `shortened` makes it.
+        The upper halves of float32, rounded: eight bits of precision, and all of the range.
     log_words : ndarray of float32 and shape (n_rows,), or None
     shift, squares : ndarray, shape (n_topics,)
     U : ndarray, shape (n_outputs, n_topics)
@@ -44,18 +44,15 @@ class Change:
 
 def merged(left: Change, right: Change) -> Change:
     """Of two neighbouring subtrees of shards."""
-    rows = left.rows if np.array_equal(left.rows, right.rows) else np.union1d(left.rows, right.rows)
-    log_phi = np.zeros((len(rows), left.log_phi.shape[1]), np.float32)
-    log_words = None if left.log_words is None else np.zeros(len(rows), np.float32)
-    for part in (left, right):
-        places = slice(None) if len(part.rows) == len(rows) else np.searchsorted(rows, part.rows)
-        log_phi[places] += lengthened(part.log_phi)
-        if log_words is not None and part.log_words is not None:
-            log_words[places] += part.log_words
+    rows, log_phi = _core.add_rows(left.rows, left.log_phi, right.rows, right.log_phi)
+    log_words = None
+    if left.log_words is not None and right.log_words is not None:
+        _, of_words = _core.add_rows(left.rows, left.log_words[:, None], right.rows, right.log_words[:, None])
+        log_words = of_words[:, 0]
     return Change(
         weight=left.weight + right.weight,
         rows=rows,
-        log_phi=shortened(log_phi),
+        log_phi=log_phi,
         log_words=log_words,
         shift=left.shift + right.shift,
         U=left.U + right.U,
@@ -110,27 +107,16 @@ def adopt(state: State, change: Change, n_steps: int, average: float, n_threads:
         new = np.clip(old * np.exp(change.log_words.astype(np.float64) / change.weight), *WEIGHT_RANGE)
         state.word_lag[rows] += state.average_weight * (new - old)
         state.word_weights[rows] = new
-    state.squares += change.squares / change.weight
-    state.word_squares += change.word_squares / change.weight
+    # A step alone sees the gradient of the whole batch: a mean of so many, each of which is mostly noise.
+    state.squares += change.squares / change.weight**2
+    state.word_squares += change.word_squares / change.weight**2
     state.U += (change.U / change.weight).astype(dtype)
     state.average_U += average * state.U
     state.average_weight += average
 
 
-def shortened(values: np.ndarray) -> np.ndarray:
-    """Numbers as the upper halves of their float32, rounded: eight bits of precision, and all of the range."""
-    bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
-    # Half of the last bit that stays, or a little less: a tie goes to the even one.
-    rounded: np.ndarray = bits >> np.uint32(16)
-    rounded &= np.uint32(1)
-    rounded += np.uint32(0x7FFF)
-    rounded += bits
-    rounded >>= np.uint32(16)
-    return rounded.astype(np.uint16)
-
-
 def lengthened(halves: np.ndarray) -> np.ndarray:
-    """The numbers that `shortened` made of others."""
+    """The numbers of which these are the upper halves."""
     bits: np.ndarray = halves.astype(np.uint32)
     bits <<= np.uint32(16)
     return bits.view(np.float32)

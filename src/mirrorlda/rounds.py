@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mirrorlda import _core, learning
-from mirrorlda.changes import Change, shortened
+from mirrorlda.changes import Change
 from mirrorlda.examples import Examples, StoredExamples
 from mirrorlda.inference import Layers, new_engine
 from mirrorlda.learning import Rates, State
@@ -216,34 +216,28 @@ class _Before:
         if state.n_flushes != self._n_flushes:
             return self._change_of_all(state, weight, rebuilt())
         M, B = self._frame[:2]
-        floor = (_core.FLOOR / M).astype(state.phi.dtype)
-        new_B = state.frame[1].astype(state.phi.dtype)
-        # In place: a new array of this size costs more than what is computed in it.
-        ratio, old = state.phi[self._rows], self._phi + new_B
-        ratio += new_B
-        np.maximum(ratio, floor, out=ratio)
-        ratio /= np.maximum(old, floor, out=old)
+        shift, floor = (values.astype(state.phi.dtype) for values in (state.frame[1], _core.FLOOR / M))
+        log_phi = _core.log_changes(state.phi, self._rows, self._phi, shift, floor, weight)
         words = None if state.word_weights is None else state.word_weights[self._rows] / self._words
-        change = self._made(state, weight, self._rows, ratio, words, M * (state.frame[1] - B))
+        change = self._made(state, weight, self._rows, log_phi, words, M * (state.frame[1] - B))
         self._restore(state)
         return change
 
     def _change_of_all(self, state: State, weight: float, old: State) -> Change:
         """All rows were written anew in between: each of them counts as touched."""
-        phi = [np.maximum(s.frame[0] * (s.phi + s.frame[1]), _core.FLOOR) for s in (old, state)]
+        before, now = ((s.frame[0] * (s.phi + s.frame[1])).astype(s.phi.dtype) for s in (old, state))
+        n_words, n_topics = now.shape
+        rows, floor = np.arange(n_words, dtype=np.int32), np.full(n_topics, _core.FLOOR, now.dtype)
+        log_phi = _core.log_changes(now, rows, before, np.zeros_like(floor), floor, weight)
         words = None if state.word_weights is None else state.word_weights / old.word_weights
-        rows = np.arange(len(state.phi), dtype=np.int32)
-        return self._made(state, weight, rows, phi[1] / phi[0], words, np.zeros(len(self._frame[0])))
+        return self._made(state, weight, rows, log_phi, words, np.zeros(n_topics))
 
-    def _made(self, state: State, weight: float, rows: Any, ratio: Any, words: Any, shift: Any) -> Change:
+    def _made(self, state: State, weight: float, rows: Any, log_phi: Any, words: Any, shift: Any) -> Change:
         squares, word_squares, _ = self._counts
-        log_phi = ratio.astype(np.float32, copy=False)
-        np.log(log_phi, out=log_phi)
-        log_phi *= np.float32(weight)
         return Change(
             weight=weight,
             rows=rows,
-            log_phi=shortened(log_phi),
+            log_phi=log_phi,
             log_words=None if words is None else (weight * np.log(words)).astype(np.float32),
             shift=weight * shift,
             U=weight * (state.U.astype(np.float64) - self._U),

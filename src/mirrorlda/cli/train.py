@@ -84,7 +84,7 @@ _SETTLED = {"split", "test_fraction", "max_words", "min_docs", "max_docs_fractio
     "--sync-every",
     metavar="N",
     type=click.IntRange(1),
-    default=50,
+    default=100,
     show_default=True,
     help="On a cluster: batches between two exchanges of what was learned; 1 gives the result of one machine.",
 )

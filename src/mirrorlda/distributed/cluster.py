@@ -62,7 +62,7 @@ class Cluster:
     n_workers : int, optional
         Processes that work at the same time; as many as the cluster has processors for by default. The result does not depend
         on it.
-    sync_every : int, default=50
+    sync_every : int, default=100
         Batches between two exchanges of what the workers have learned. With 1 they exchange gradients: the result is that of one
         machine, to the bit.
 
@@ -82,7 +82,7 @@ class Cluster:
     0.95
     """
 
-    def __init__(self, address: str = "auto", *, n_workers: int | None = None, sync_every: int = 50) -> None:
+    def __init__(self, address: str = "auto", *, n_workers: int | None = None, sync_every: int = 100) -> None:
         for name, value in (("n_workers", n_workers), ("sync_every", sync_every)):
             if value is not None and not (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
                 raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")

@@ -24,6 +24,7 @@ CONSTANTS = Path(__file__).parent / "cluster_constants.json"
 class Cost:
     """Of one epoch."""
 
+    workers: int
     n_rounds: int
     megabytes: float
     compute: float
@@ -38,12 +39,12 @@ class Cost:
         return self.compute / self.seconds
 
 
-def cost(constants: dict[str, float], options: argparse.Namespace, n_topics: int) -> Cost:
-    n_shards_ = n_shards(options.batch_size)
+def cost(constants: dict[str, float], options: argparse.Namespace, batch_size: int, n_topics: int) -> Cost:
+    n_shards_ = n_shards(batch_size)
     workers = min(options.machines * options.cores, n_shards_)
     # Documents of a core take time in proportion to the topics, beyond what they take with none.
     seconds_of_document = constants["document"] + constants["document_topic"] * n_topics
-    n_rounds = math.ceil(options.documents / (options.batch_size * options.sync_every))
+    n_rounds = math.ceil(options.documents / (batch_size * options.sync_every))
     compute = options.documents * seconds_of_document / workers
     change = options.words * (2 * n_topics + 8)
     levels = math.ceil(math.log2(options.machines)) if options.machines > 1 else 0
@@ -54,7 +55,7 @@ def cost(constants: dict[str, float], options: argparse.Namespace, n_topics: int
     n_merges = shards_of_worker - 1 + math.ceil(math.log2(workers))
     work = shards_of_worker * constants["made_byte"] + n_merges * constants["merged_byte"] + 2 * constants["adopted_byte"]
     processor = constants["round"] + change * work
-    return Cost(n_rounds, change / 1e6, compute, n_rounds * (network + processor))
+    return Cost(workers, n_rounds, change / 1e6, compute, n_rounds * (network + processor))
 
 
 def main() -> None:
@@ -64,20 +65,22 @@ def main() -> None:
     parser.add_argument("--cores", type=int, default=16, help="of each machine")
     parser.add_argument("--words", type=int, default=50_000, help="of the vocabulary, all of which occur in a round")
     parser.add_argument("--topics", type=int, nargs="+", default=[20, 100])
-    parser.add_argument("--batch-size", type=int, default=32_000)
-    parser.add_argument("--sync-every", type=int, default=50)
+    parser.add_argument("--batch-sizes", type=int, nargs="+", default=[32_000, 128_000])
+    parser.add_argument("--sync-every", type=int, default=100)
     parser.add_argument("--gigabits", type=float, default=10.0, help="of the network, a second")
     parser.add_argument("--epochs", type=int, default=10)
     options = parser.parse_args()
     constants = json.loads(CONSTANTS.read_text())
-    print(f"| topics | rounds an epoch | traffic a round and machine | an epoch | {options.epochs} epochs | of it documents |")
-    print("|---|---|---|---|---|---|")
+    heads = ["topics", "batch", "busy cores", "rounds an epoch", "traffic a round and machine", "an epoch"]
+    heads += [f"{options.epochs} epochs", "of it documents"]
+    print("| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|")
     for n_topics in options.topics:
-        found = cost(constants, options, n_topics)
-        print(
-            f"| {n_topics} | {found.n_rounds} | {found.megabytes:.1f} MB each way | {found.seconds:.0f} s "
-            f"| {options.epochs * found.seconds / 60:.0f} min | {100 * found.busy:.0f} % |"
-        )
+        for batch_size in options.batch_sizes:
+            found = cost(constants, options, batch_size, n_topics)
+            print(
+                f"| {n_topics} | {batch_size:,} | {found.workers} | {found.n_rounds} | {found.megabytes:.1f} MB each way "
+                f"| {found.seconds:.0f} s | {options.epochs * found.seconds / 60:.0f} min | {100 * found.busy:.0f} % |"
+            )
 
 
 if __name__ == "__main__":

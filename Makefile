@@ -126,7 +126,7 @@ wheel: .venv-wheel/made
 
 # detect_leaks=0: the interpreter keeps memory to its end, which the leak checker would report in every run. JAX is not part of this environment,
 # so the tests that import it stay with `make test`. --capture=sys lets the sanitizers' own words through.
-SANITIZED_TESTS := tests/test_core.py tests/test_documents.py tests/test_corpus.py tests/test_text.py tests/test_inference.py tests/test_backprop.py tests/test_properties.py tests/test_learning.py
+SANITIZED_TESTS := tests/test_core.py tests/test_documents.py tests/test_corpus.py tests/test_text.py tests/test_inference.py tests/test_backprop.py tests/test_properties.py tests/test_learning.py tests/test_rounds.py
 SANITIZED_SAMPLE := tests/test_core.py tests/test_documents.py tests/test_corpus.py
 SANITIZERS := LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
   ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1

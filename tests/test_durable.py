@@ -2,11 +2,12 @@
 
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
 from mirrorlda import durable
-from mirrorlda.durable import replaced
+from mirrorlda.durable import replaced, replaced_directory
 
 
 @pytest.fixture(params=["unnamed", "named"], autouse=True)
@@ -101,3 +102,47 @@ def test_a_name_may_be_bytes(path):
     assert path.read_bytes() == b"new"
     with pytest.raises(TypeError, match=r"expected str, bytes or os\.PathLike object, not int"):
         write(3)
+
+
+# Directories
+
+
+def files_in(folder):
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("interrupted", [1, 2, 3])
+@pytest.mark.parametrize("done", [False, True])
+def test_an_interruption_between_two_names_leaves_the_old_directory_or_the_new_one(tmp_path, monkeypatch, interrupted, done):
+    """Ctrl-C before or after a directory has another name."""
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "part-0").write_text("old")
+    rename, n_calls = Path.rename, 0
+
+    def renamed(path, target):
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls == interrupted and not done:
+            raise KeyboardInterrupt
+        result = rename(path, target)
+        if n_calls == interrupted:
+            raise KeyboardInterrupt
+        return result
+
+    monkeypatch.setattr(Path, "rename", renamed)
+    try:
+        with replaced_directory(tmp_path / "parts", lambda _: True) as directory:
+            (directory / "part-0").write_text("new")
+    except KeyboardInterrupt:
+        assert interrupted < 3
+    is_new = interrupted == 3 or (interrupted == 2 and done)
+    assert files_in(tmp_path) == {"parts/part-0": "new" if is_new else "old"}
+
+
+def test_what_cannot_be_named_leaves_the_old_directory(tmp_path, monkeypatch):
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "part-0").write_text("old")
+    monkeypatch.setattr(Path, "rename", lambda *_: (_ for _ in ()).throw(OSError("no")))
+    with pytest.raises(OSError, match="no"), replaced_directory(tmp_path / "parts", lambda _: True) as directory:
+        (directory / "part-0").write_text("new")
+    assert files_in(tmp_path) == {"parts/part-0": "old"}

@@ -387,6 +387,26 @@ def test_every_document_comes_once_in_an_epoch(corpus):
     assert max(rows) - min(rows) <= 1
 
 
+def test_shards_that_are_closed_meanwhile_are_the_same(corpus, monkeypatch):
+    """A process keeps few of many open, and none of other batches."""
+
+    def learned(place):
+        found = [rounds.learned_apart(state_of(), place, a_round(place), shard, never)[0] for shard in (0, 1, 2, 0, 1, 2)]
+        return [change.log_phi.tobytes() for change in found]
+
+    place = place_of(corpus)
+    all_open = learned(place)
+    assert len(place._open) == 3
+    monkeypatch.setattr(rounds, "_MOST_OPEN_DOCS", 2 * corpus.shard(0, 8).n_docs)
+    place = place_of(corpus)
+    assert learned(place) == all_open
+    assert [shard for shard, _ in place._open] == [1, 2]
+    monkeypatch.undo()
+    place.fit = replace(place.fit, schedule=schedule(batch_sizes=(1000, 1000)))
+    place.documents(a_round(place), 0)
+    assert list(place._open) == [(0, 2)]
+
+
 def test_a_round_without_weight_changes_nothing():
     state = state_of()
     before = learning.copy(state)

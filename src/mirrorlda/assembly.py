@@ -71,11 +71,12 @@ def assemble(
     results = cluster.map(_write_shard, enumerate(_cut(pieces)), generation.files, n_words)
     for shard in counted(results, "joining documents", verbose, size=lambda shard: int(shard.description["n_docs"])):
         shards.add(shard)
-    for path in parts.values():
-        shutil.rmtree(path)
-    for attempt in generation.files.glob("attempt-*"):
-        attempt.unlink()
     generation.commit(shards, vocabulary, None if target is None else replace(target, values=tuple(values)), splits, has_ids)
+    # Where a machine still has a file open, a network file system may keep it: the corpus is complete without.
+    for path in parts.values():
+        shutil.rmtree(path, ignore_errors=True)
+    for attempt in generation.files.glob("attempt-*"):
+        attempt.unlink(missing_ok=True)
 
 
 def _cut(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:

@@ -98,19 +98,21 @@ def replaced_directory(path: AnyPath, is_replaceable: Callable[[Path], bool]) ->
     try:
         yield new
         sync_directory(new)
-        if target.exists():
-            target.rename(old)
         try:
+            if target.exists():
+                target.rename(old)
             new.rename(target)
-        except OSError:
-            if old.exists():
+        except BaseException:
+            if old.exists() and not target.exists():
                 old.rename(target)
             raise
+        finally:
+            if target.exists():
+                sync_directory(target.parent)
+                shutil.rmtree(old, ignore_errors=True)
     except BaseException:
         shutil.rmtree(new, ignore_errors=True)
         raise
-    sync_directory(target.parent)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def check_directory(path: Path) -> None:

@@ -8,7 +8,7 @@ processes compute the shards decides nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -29,6 +29,8 @@ from mirrorlda.training import Schedule, Seen, gradients_of, seen, step
 # long again for each of them.
 _SHARD_BATCH = 500
 _MOST_SHARDS = 1024
+# Documents of shards that a process keeps open, some bytes for each.
+_MOST_OPEN_DOCS = 2**24
 
 # What can be told of every document: what a score is computed from, and what an estimate of alpha is.
 _SCORED = ("scores", "losses", "y", "weights")
@@ -102,31 +104,54 @@ class Part:
     layers: Layers
 
 
+@dataclass
+class _Open:
+    """A shard, and the order of its documents in an epoch."""
+
+    documents: StoredExamples
+    number: int
+    drawn: int | None = None
+    order: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def draw(self, order: int) -> np.ndarray:
+        if self.drawn != order:
+            runs = windows(self.documents.n_docs, self.documents.corpus.n_entries, 1, order ^ self.number)
+            self.drawn, self.order = order, np.concatenate([np.empty(0, np.int64), *runs])
+        return self.order
+
+
 class Place:
     """Where shards learn: a process with the engine, and the shards that it has opened."""
 
     def __init__(self, fit: Fit) -> None:
         self.fit = fit
         self.engine = new_engine(np.dtype(np.float32))
-        self._shards: dict[tuple[int, int], StoredExamples] = {}
-        self._orders: dict[tuple[int, int], tuple[int, np.ndarray]] = {}
+        # The last one is the latest.
+        self._open: dict[tuple[int, int], _Open] = {}
 
     def documents(self, round: Round, shard: int) -> tuple[Examples, list[np.ndarray]] | None:
         """The documents of a shard in a round, in memory, and its batches of them; None if it has none in it."""
         size = self.fit.schedule.batch_size(round.epoch)
-        key = shard, n_shards(size)
-        if key not in self._shards:
-            self._shards[key] = self.fit.source.shard(*key)
-        part = self._shards[key]
-        if key not in self._orders or self._orders[key][0] != round.order:
-            drawn = windows(part.n_docs, part.corpus.n_entries, 1, round.order ^ shard)
-            self._orders[key] = round.order, np.concatenate([np.empty(0, np.int64), *drawn])
+        part = self._opened(shard, n_shards(size))
+        n_docs = part.documents.n_docs
         batches = range(round.batch, round.batch + round.n_batches + 1)
-        edges = [part.n_docs * batch // self.fit.n_batches(round.epoch) for batch in batches]
+        edges = [n_docs * batch // self.fit.n_batches(round.epoch) for batch in batches]
         if edges[0] == edges[-1]:
             return None
-        examples = part.take(self._orders[key][1][edges[0] : edges[-1]])
+        examples = part.documents.take(part.draw(round.order)[edges[0] : edges[-1]])
         return examples, [np.arange(first, last) - edges[0] for first, last in pairwise(edges)]
+
+    def _opened(self, shard: int, n_shards: int) -> _Open:
+        key = shard, n_shards
+        found = self._open.pop(key, None) or _Open(self.fit.source.shard(*key), shard)
+        # Shards of smaller batches, earlier in the fit, are not asked for again; of many, those that others have by now.
+        room = _MOST_OPEN_DOCS - found.documents.n_docs
+        for other, there in reversed(list(self._open.items())):
+            room -= there.documents.n_docs
+            if other[1] != n_shards or room < 0:
+                del self._open[other]
+        self._open[key] = found
+        return found
 
 
 def part_gradients(state: State, place: Place, part: Part) -> tuple[Gradients, Seen]:

@@ -19,7 +19,7 @@ import ray
 
 from mirrorlda import _core, changes, learning, objective, rounds
 from mirrorlda.changes import Change
-from mirrorlda.distributed.cluster import Cluster, check_versions, versions
+from mirrorlda.distributed.cluster import Cluster, ClusterError, check_versions, versions
 from mirrorlda.examples import Source, StoredExamples
 from mirrorlda.learning import Rates, State
 from mirrorlda.objective import Gradients
@@ -305,7 +305,13 @@ class ClusterSteps:
     def _n_groups(self, most: int) -> int:
         """Tasks of a round: one for each worker, or where these cannot share evenly as many as there can be."""
         if time.monotonic() - self._looked_at > _LOOK_SECONDS:
-            self._slots, self._looked_at = self._cluster.slots(self._fit.n_threads), time.monotonic()
+            self._looked_at = time.monotonic()
+            try:
+                self._slots = self._cluster.slots(self._fit.n_threads)
+            except ClusterError:
+                # All machines may be gone for a while: Ray waits for others.
+                if not self._slots:
+                    raise
         n_workers = len(self._slots)
         return min(most, n_workers if n_workers == _power_of_two(n_workers) else most)
 

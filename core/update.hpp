@@ -97,7 +97,7 @@ inline void log_ratio(const T* now, const T* before, const T* shift, const T* fl
   for (int k = 0; k < n_topics; k += kWidth<T>) {
     const int n = n_topics - k;
     const Vec<T> moved = load_part<T>(shift + k, n);
-    // Beyond the last topic there is 1 / 1.
+    // Beyond the last topic both are the same.
     const Vec<T> lowest = n >= kWidth<T> ? load<T>(floor + k) : max<T>(load_part<T>(floor + k, n), broadcast<T>(T(kFloor)));
     const Vec<T> a = max<T>(load_part<T>(now + k, n) + moved, lowest), b = max<T>(load_part<T>(before + k, n) + moved, lowest);
     store_part<T>(out + k, log<T>(a / b) * weight, n);

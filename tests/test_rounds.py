@@ -352,6 +352,18 @@ def test_what_rows_cannot_be():
         _core.log_changes(values, rows, values[:1], nothing, nothing, 1.0)
 
 
+@pytest.mark.parametrize("weights", [(1.0, 1.0), (1e-3, 1e-3), (3.0, 1.0)])
+def test_squares_are_those_of_the_mean_gradient(weights):
+    """Shards of independent noise: the mean of two has half of it, whatever their documents weigh."""
+    state, rows = state_of(), np.zeros(0, np.int32)
+    squares = state.squares.copy(), state.word_squares
+    nothing = np.zeros((0, N_TOPICS), np.uint16), None, np.zeros(N_TOPICS), np.zeros((1, N_TOPICS))
+    parts = [Change(weight, 1, rows, *nothing, weight * np.full(N_TOPICS, 8.0), weight * 4.0) for weight in weights]
+    changes.adopt(state, changes.merged(*parts), 1, 0.0, 1)
+    assert_allclose(state.squares - squares[0], 4.0)
+    assert_allclose(state.word_squares - squares[1], 2.0)
+
+
 def test_a_change_larger_than_the_clip_of_one_step():
     """Many steps may move a row by more than a factor of e."""
     state = state_of()
@@ -359,6 +371,7 @@ def test_a_change_larger_than_the_clip_of_one_step():
     log_phi = np.array([[3.0, -2.5, 0.0], [0.5, 0.0, 4.0]], np.float32)
     change = Change(
         weight=2.0,
+        n_shards=2,
         rows=np.array([3, 9], np.int32),
         log_phi=halves_of(2 * log_phi),
         log_words=None,
@@ -412,7 +425,7 @@ def test_a_round_without_weight_changes_nothing():
     before = learning.copy(state)
     nothing = np.zeros(N_TOPICS)
     rows = np.zeros(0, np.int32)
-    change = Change(0.0, rows, np.zeros((0, N_TOPICS), np.uint16), None, nothing, np.zeros((1, N_TOPICS)), nothing, 0.0)
+    change = Change(0.0, 1, rows, np.zeros((0, N_TOPICS), np.uint16), None, nothing, np.zeros((1, N_TOPICS)), nothing, 0.0)
     changes.adopt(state, change, 3, 1.0, 1)
     assert_array_equal(state.phi, before.phi)
     assert state.n_steps == before.n_steps + 3
@@ -422,6 +435,6 @@ def test_what_is_not_finite_is_told():
     rows = np.arange(1, dtype=np.int32)
     log_phi = halves_of(np.full((1, N_TOPICS), np.inf))
     nothing = np.zeros(N_TOPICS)
-    change = Change(1.0, rows, log_phi, None, nothing, np.zeros((1, N_TOPICS)), nothing, 0.0)
+    change = Change(1.0, 1, rows, log_phi, None, nothing, np.zeros((1, N_TOPICS)), nothing, 0.0)
     with pytest.raises(learning.DivergedError, match="not finite after 5 steps"):
         changes.adopt(state_of(), change, 1, 0.0, 1)

@@ -23,6 +23,7 @@ class Change:
     Attributes
     ----------
     weight : float
+    n_shards : int
     rows : ndarray of int32, shape (n_rows,)
     log_phi : ndarray of uint16, shape (n_rows, n_topics)
         The upper halves of float32, rounded: eight bits of precision, and all of the range.
@@ -33,6 +34,7 @@ class Change:
     """
 
     weight: float
+    n_shards: int
     rows: np.ndarray
     log_phi: np.ndarray
     log_words: np.ndarray | None
@@ -51,6 +53,7 @@ def merged(left: Change, right: Change) -> Change:
         log_words = of_words[:, 0]
     return Change(
         weight=left.weight + right.weight,
+        n_shards=left.n_shards + right.n_shards,
         rows=rows,
         log_phi=log_phi,
         log_words=log_words,
@@ -107,9 +110,9 @@ def adopt(state: State, change: Change, n_steps: int, average: float, n_threads:
         new = np.clip(old * np.exp(change.log_words.astype(np.float64) / change.weight), *WEIGHT_RANGE)
         state.word_lag[rows] += state.average_weight * (new - old)
         state.word_weights[rows] = new
-    # A step alone sees the gradient of the whole batch: a mean of so many, each of which is mostly noise.
-    state.squares += change.squares / change.weight**2
-    state.word_squares += change.word_squares / change.weight**2
+    # One machine sees the gradient of the whole batch: a mean of those of the shards, which are mostly noise.
+    state.squares += change.squares / change.weight / change.n_shards
+    state.word_squares += change.word_squares / change.weight / change.n_shards
     state.U += (change.U / change.weight).astype(dtype)
     state.average_U += average * state.U
     state.average_weight += average

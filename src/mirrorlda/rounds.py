@@ -261,6 +261,7 @@ class _Before:
         squares, word_squares, _ = self._counts
         return Change(
             weight=weight,
+            n_shards=1,
             rows=rows,
             log_phi=log_phi,
             log_words=None if words is None else (weight * np.log(words)).astype(np.float32),

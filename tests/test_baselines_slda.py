@@ -83,12 +83,14 @@ def test_the_updates_end_where_those_of_the_paper_do(variance):
     log_topics = np.log(rng.dirichlet(np.ones(n_topics), 6))
     eta = rng.standard_normal(n_topics)
     response = variational_slda._Quadratic(eta[None], np.array([[y / variance]]), np.array([[1 / variance]]))
-    log_phi, gamma = np.full((4, n_topics), -np.log(n_topics)), np.full((1, n_topics), alpha + 7 / n_topics)
+    phi, log_phi = np.full((4, n_topics), 1 / n_topics), np.full((4, n_topics), -np.log(n_topics))
+    gamma = np.full((1, n_topics), alpha + 7 / n_topics)
     for _ in range(2000):
-        gamma = variational_slda._update(words, log_phi, log_topics, gamma, alpha, response)
+        gamma = variational_slda._update(words, phi, log_phi, log_topics, gamma, alpha, response)
 
     tokens = np.repeat(words.columns, words.counts.astype(int))
-    phi = np.repeat(np.exp(log_phi), words.counts.astype(int), axis=0)
+    assert log_phi == pytest.approx(np.log(phi))
+    phi = np.repeat(phi, words.counts.astype(int), axis=0)
     assert gamma[0] == pytest.approx(alpha + phi.sum(axis=0))
     N = len(tokens)
     for n, word in enumerate(tokens):
@@ -121,10 +123,12 @@ def test_bounds_are_below_what_they_bound():
     n_topics, alpha = 3, 0.5
     words = variational_slda._Words.of(sp.csr_matrix([[1.0, 1, 1, 1]]))
     topics = rng.dirichlet(np.ones(n_topics), 4)
-    log_phi, gamma = np.full((4, n_topics), -np.log(n_topics)), np.full((1, n_topics), alpha + 4 / n_topics)
+    phi, log_phi = np.empty((2, 4, n_topics))
+    gamma = np.full((1, n_topics), alpha + 4 / n_topics)
+    no_response = variational_slda._no_response(1, n_topics)
     for _ in range(100):
-        gamma = variational_slda._update(words, log_phi, np.log(topics), gamma, alpha, variational_slda._no_response(1, n_topics))
-    phi, mean = np.exp(log_phi), (gamma - alpha) / 4
+        gamma = variational_slda._update(words, phi, log_phi, np.log(topics), gamma, alpha, no_response)
+    mean = (gamma - alpha) / 4
     assignments = list(itertools.product(range(n_topics), repeat=4))
     shares = np.array([np.bincount(z, minlength=n_topics) for z in assignments]) / 4
 
@@ -135,7 +139,7 @@ def test_bounds_are_below_what_they_bound():
     expected = q @ (log_words + 4 * shares @ log_theta - np.log(q)) + of_theta + dirichlet.entropy(gamma[0])
     # p(z) is that of a Polya urn.
     urn = gammaln(n_topics * alpha) - gammaln(n_topics * alpha + 4) + (gammaln(alpha + 4 * shares) - gammaln(alpha)).sum(axis=1)
-    bound = variational_slda._topic_bound(words, np.exp(log_phi), log_phi, np.log(topics), gamma, alpha)
+    bound = variational_slda._topic_bound(words, phi, log_phi, phi, np.log(topics), gamma, alpha)
     assert bound == pytest.approx(expected)
     assert bound < logsumexp(urn + log_words)
 

@@ -1,9 +1,9 @@
 """Supervised LDA by variational EM, after Blei and McAuliffe (2007), as scikit-learn estimators.
 
 q(z_n) = phi_n, q(theta) = Dirichlet(gamma), zbar are the shares of topics among a document's N words, and the response depends on
-x = U zbar (the paper's eta is a row of U). The tokens of one word in a document share one phi, and phi of all documents is kept:
-8 bytes for each topic of each distinct word of a document. Documents without words are left out of training, and predicted by the
-mean.
+x = U zbar (the paper's eta is a row of U). The tokens of one word in a document share one phi, and phi of all documents is kept
+with its logarithm: 16 bytes for each topic of each distinct word of a document. Documents without words are left out of training,
+and predicted by the mean.
 """
 
 from __future__ import annotations
@@ -27,10 +27,8 @@ SMOOTHING = 0.01
 RIDGE = 0.01
 # Smallest variance of a response whose variance in training is 1.
 SMALLEST_VARIANCE = 1e-6
-# Words of documents whose part of the bound is in memory at once.
-TOKENS = 65_536
-# Products of smaller numbers are subnormal, which takes a hundred times as long.
-LEAST_LOG = -100.0
+# Words of documents whose weighted phi is in memory at once: it stays in the cache.
+TOKENS = 4_096
 # Updates of phi and gamma in an E step; documents of a block, whose phi stays in the cache.
 E_STEPS, BLOCK = 2, 128
 # Prediction ends when an update moves topic shares by less than this.
@@ -69,6 +67,8 @@ class _Quadratic(NamedTuple):
 
     def curvature(self) -> np.ndarray:
         """max over topics k, l of sum_o precision_o (U_ok - U_ol)**2, by document."""
+        if len(self.U) == 1:
+            return self.precision[:, 0] * np.ptp(self.U) ** 2
         gaps = (self.U[:, :, None] - self.U[:, None, :]) ** 2
         return (self.precision @ gaps.reshape(len(self.U), -1)).max(axis=1)
 
@@ -78,9 +78,15 @@ def _no_response(n_docs: int, n_topics: int) -> _Quadratic:
 
 
 def _update(
-    words: _Words, log_phi: np.ndarray, log_topics: np.ndarray, gamma: np.ndarray, alpha: float, response: _Quadratic
+    words: _Words,
+    phi: np.ndarray,
+    log_phi: np.ndarray,
+    log_topics: np.ndarray,
+    gamma: np.ndarray,
+    alpha: float,
+    response: _Quadratic,
 ) -> np.ndarray:
-    """New log phi of all words at once, in place, and the gamma that belongs to it. The bound does not fall.
+    """New phi of all words at once, in place, and the gamma that belongs to it. The bound does not fall.
 
     The paper updates word by word, with phi_{-n} for the others. Here the quadratic term is linearised at the old phi, which is
     wrong by at most curvature / (4 N) sum_n KL(phi_n, old phi_n) (Pinsker). With that as a penalty the maximum is a geometric
@@ -95,27 +101,33 @@ def _update(
         damping = response.curvature() / (4 * words.lengths)
     own = response.precision / lengths**2
     sums = np.empty_like(gamma)
-    update(words.bounds, words.columns, words.counts, log_phi, log_topics, by_document, U, own, damping, sums)
+    update(words.bounds, words.columns, words.counts, phi, log_phi, log_topics, by_document, U, own, damping, sums)
     return alpha + sums
 
 
 def _topic_bound(
-    words: _Words, phi: np.ndarray, log_phi: np.ndarray, log_topics: np.ndarray, gamma: np.ndarray, alpha: float
+    words: _Words,
+    phi: np.ndarray,
+    log_phi: np.ndarray,
+    by_word: np.ndarray,
+    log_topics: np.ndarray,
+    gamma: np.ndarray,
+    alpha: float,
 ) -> float:
-    """The bound without the response; E[log theta] cancels for the gamma that belongs to phi."""
+    """The bound without the response; E[log theta] cancels for the gamma that belongs to phi.
+
+    `by_word` is the expected number of tokens of each word by topic.
+    """
     n_topics = gamma.shape[1]
-    of_words = 0.0
-    for start in range(0, len(log_phi), TOKENS):
-        part = slice(start, start + TOKENS)
-        gains = log_topics[words.columns[part]] - log_phi[part]
-        of_words += words.counts[part] @ np.einsum("nk,nk->n", phi[part], gains)
+    of_words = np.vdot(by_word, log_topics) - words.counts @ np.einsum("nk,nk->n", phi, log_phi)
     of_prior = len(gamma) * (gammaln(n_topics * alpha) - n_topics * gammaln(alpha))
     return float(of_words + of_prior + gammaln(gamma).sum() - gammaln(gamma.sum(axis=1)).sum())
 
 
 def _second_moments(words: _Words, phi: np.ndarray, mean: np.ndarray, U: np.ndarray) -> np.ndarray:
     """E[x**2] = (U mean)**2 + sum_n Var(U z_n) / N**2, by document and output."""
-    variances = phi @ (U**2).T - (phi @ U.T) ** 2
+    squares, means = np.split(phi @ np.vstack([U**2, U]).T, 2, axis=1)
+    variances = squares - means**2
     return (mean @ U.T) ** 2 + words.sums @ variances / words.lengths[:, None] ** 2
 
 
@@ -126,8 +138,12 @@ def _best_U(
     rows = []
     for b, weights in zip(linear.T, precision.T, strict=True):
         token = words.counts * words.spread(weights / words.lengths**2)
-        moment = mean.T @ (weights[:, None] * mean) + np.diag(token @ phi) - phi.T @ (token[:, None] * phi)
-        rows.append(np.linalg.lstsq(moment + ridge * np.eye(len(moment)), mean.T @ b, rcond=1e-12)[0])
+        moment = mean.T @ (weights[:, None] * mean) + np.diag(token @ phi) + ridge * np.eye(phi.shape[1])
+        for start in range(0, len(phi), TOKENS):
+            part = slice(start, start + TOKENS)
+            weighted = np.sqrt(token[part])[:, None] * phi[part]
+            moment -= weighted.T @ weighted
+        rows.append(np.linalg.lstsq(moment, mean.T @ b, rcond=1e-12)[0])
     return np.array(rows)
 
 
@@ -159,10 +175,11 @@ class _VariationalSLDA(BaseEstimator):
             raise ValueError(f"X has {filled.sum()} documents with words, expected at least n_topics={self.n_topics}")
         X, y = X[filled], y[filled]
         words = _Words.of(X)
-        by_word = sp.csr_matrix((words.counts, (words.columns, np.arange(X.nnz))), (X.shape[1], X.nnz))
+        words_of_type = sp.csr_matrix((words.counts, (words.columns, np.arange(X.nnz))), (X.shape[1], X.nnz))
         log_topics = np.log(_first_topics(X, self.n_topics, check_random_state(self.random_state))).T.copy()
         gamma = np.full((len(y), self.n_topics), self.alpha) + words.lengths[:, None] / self.n_topics
-        log_phi = np.full((X.nnz, self.n_topics), -np.log(self.n_topics))
+        phi = np.full((X.nnz, self.n_topics), 1 / self.n_topics)
+        log_phi = np.log(phi)
         response = self._first_response(y)
         self.bounds_: list[float] = []
         for _ in range(self.n_iter):
@@ -171,12 +188,13 @@ class _VariationalSLDA(BaseEstimator):
                 tokens = slice(X.indptr[start], X.indptr[min(start + BLOCK, len(y))])
                 part, quadratic = _Words.of(X[block]), response.rows(block)
                 for _ in range(E_STEPS):
-                    gamma[block] = _update(part, log_phi[tokens], log_topics, gamma[block], self.alpha, quadratic)
-            phi, mean = np.exp(np.maximum(log_phi, LEAST_LOG)), (gamma - self.alpha) / words.lengths[:, None]
-            topics = by_word @ phi + SMOOTHING
-            log_topics = np.log(topics / topics.sum(axis=0))
+                    gamma[block] = _update(part, phi[tokens], log_phi[tokens], log_topics, gamma[block], self.alpha, quadratic)
+            mean = (gamma - self.alpha) / words.lengths[:, None]
+            by_word = words_of_type @ phi
+            log_topics = np.log((by_word + SMOOTHING) / (by_word + SMOOTHING).sum(axis=0))
             response, of_response = self._response_step(words, phi, mean, y, response)
-            bound = _topic_bound(words, phi, log_phi, log_topics, gamma, self.alpha) + SMOOTHING * log_topics.sum() + of_response
+            bound = _topic_bound(words, phi, log_phi, by_word, log_topics, gamma, self.alpha) + of_response
+            bound += SMOOTHING * log_topics.sum()
             self.bounds_.append(bound)
             if len(self.bounds_) > 1 and bound - self.bounds_[-2] < self.tol * abs(bound):
                 break
@@ -198,10 +216,11 @@ class _VariationalSLDA(BaseEstimator):
     def _infer(self, words: _Words) -> np.ndarray:
         lengths = words.lengths[:, None]
         gamma = np.full((len(lengths), self.n_topics), self.alpha) + lengths / self.n_topics
-        log_phi, response = np.empty((len(words.columns), self.n_topics)), _no_response(len(lengths), self.n_topics)
+        phi, log_phi = np.empty((2, len(words.columns), self.n_topics))
+        response = _no_response(len(lengths), self.n_topics)
         for _ in range(MOST_UPDATES):
             last = gamma
-            gamma = _update(words, log_phi, self.log_topics_, gamma, self.alpha, response)
+            gamma = _update(words, phi, log_phi, self.log_topics_, gamma, self.alpha, response)
             if (np.abs(gamma - last) / lengths).max() < PREDICT_TOLERANCE:
                 break
         return (gamma - self.alpha) / lengths

@@ -1,11 +1,10 @@
-#include "text_bindings.hpp"
-
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <system_error>
 
+#include "bindings.hpp"
 #include "wordcounts.hpp"
 
 namespace nb = nanobind;

@@ -204,6 +204,12 @@ def undisturbed(two, corpora):
         return attributes(long_model().fit(corpora["numbers"], cluster=there))
 
 
+def struck_fit(two, corpora, strike, seed):
+    with Cluster(two.address, sync_every=2) as there, Misfortune(strike, seed) as misfortune:
+        fitted = attributes(long_model().fit(corpora["numbers"], cluster=there))
+    return fitted, misfortune.n_struck
+
+
 def kill_a_worker(rng):
     found = workers()
     if not found:
@@ -218,10 +224,9 @@ def kill_a_worker(rng):
 def test_killed_workers_do_not_change_a_bit(two, corpora, undisturbed):
     n_kills = seed = 0
     while n_kills < N_KILLS:
-        with Cluster(two.address, sync_every=2) as there, Misfortune(kill_a_worker, seed) as misfortune:
-            assert attributes(long_model().fit(corpora["numbers"], cluster=there)) == undisturbed
-        n_kills += misfortune.n_struck
-        seed += 1
+        fitted, n_struck = struck_fit(two, corpora, kill_a_worker, seed)
+        assert fitted == undisturbed
+        n_kills, seed = n_kills + n_struck, seed + 1
 
 
 def test_a_worker_that_is_slow_does_not_change_a_bit(two, corpora, undisturbed):
@@ -237,9 +242,9 @@ def test_a_worker_that_is_slow_does_not_change_a_bit(two, corpora, undisturbed):
             return False
         return True
 
-    with Cluster(two.address, sync_every=2) as there, Misfortune(halt_a_worker, 0) as misfortune:
-        assert attributes(long_model().fit(corpora["numbers"], cluster=there)) == undisturbed
-    assert misfortune.n_struck
+    fitted, n_struck = struck_fit(two, corpora, halt_a_worker, 0)
+    assert fitted == undisturbed
+    assert n_struck
 
 
 def test_killed_machines_do_not_change_a_bit(two, corpora, undisturbed):
@@ -253,11 +258,10 @@ def test_killed_machines_do_not_change_a_bit(two, corpora, undisturbed):
 
     n_kills = seed = 0
     while n_kills < N_KILLS:
-        with Cluster(two.address, sync_every=2) as there, Misfortune(kill_a_machine, seed) as misfortune:
-            assert attributes(long_model().fit(corpora["numbers"], cluster=there)) == undisturbed
-        n_kills += misfortune.n_struck
-        seed += 1
-        if misfortune.n_struck:
+        fitted, n_struck = struck_fit(two, corpora, kill_a_machine, seed)
+        assert fitted == undisturbed
+        n_kills, seed = n_kills + n_struck, seed + 1
+        if n_struck:
             two.add_node(**MACHINE | {"num_cpus": 2})
             two.wait_for_nodes()
 

@@ -68,8 +68,13 @@ def parsed(
         parser.error("--file and --target go together")
     if (chosen.data is None) == (chosen.file is None):
         parser.error("give DATA_DIR, or --file and --target")
-    if any(number is not None and number < 1 for number in [*(chosen.topics or []), chosen.repeats, chosen.processes]):
-        parser.error("--topics, --repeats and --processes are 1 or more")
+    documents = chosen.documents if isinstance(chosen.documents, list) else [chosen.documents]
+    if any(
+        number is not None and number < 1 for number in [*documents, *(chosen.topics or []), chosen.repeats, chosen.processes]
+    ):
+        parser.error("--documents, --topics, --repeats and --processes are 1 or more")
+    if chosen.repeats is not None and chosen.repeats > full.repeats:
+        parser.error(f"--repeats: found {chosen.repeats}, expected at most {full.repeats}")
     chosen.given = _given(parser, chosen)
     size = quick if chosen.quick else full
     chosen.documents = size.n_docs if chosen.documents is None else chosen.documents
@@ -125,8 +130,8 @@ def _processor() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
-def _setting(name: str, chosen: argparse.Namespace) -> Iterator[str]:
-    """The command, the machine, the versions and the day."""
+def _setting(name: str, chosen: argparse.Namespace, runs: Sequence[Run]) -> Iterator[str]:
+    """The command, the machine, the versions and the days."""
     # Where the files are, and how long the last of several sittings was, is nobody's business.
     hidden = {"out", "minutes", "corpora", "processes"}
     given = " ".join(f"--{option} {value}".strip() for option, value in chosen.given.items() if option not in hidden)
@@ -136,7 +141,8 @@ def _setting(name: str, chosen: argparse.Namespace) -> Iterator[str]:
     )
     yield f"{_processor()}, {chosen.processes} runs side by side, each on one core"
     yield f"Python {platform.python_version()}, " + ", ".join(f"{library} {version(library)}" for library in LIBRARIES)
-    yield f"{datetime.date.today():%d %B %Y}"
+    days = sorted({datetime.date.fromisoformat(run.day) for run in runs}) or [datetime.date.today()]
+    yield " to ".join(dict.fromkeys(f"{day:%d %B %Y}" for day in (days[0], days[-1])))
 
 
 def write(name: str, chosen: argparse.Namespace, panels: Sequence[Panel], tables: Sequence[str], runs: Sequence[Run]) -> None:
@@ -146,7 +152,7 @@ def write(name: str, chosen: argparse.Namespace, panels: Sequence[Panel], tables
     parts = [f"![{'; '.join(panel.title for panel in panels)}]({name}.svg)", *tables]
     if failed:
         parts.append("Failed:\n\n" + "\n".join(failed))
-    parts.append("; ".join(_setting(name, chosen)) + ".")
+    parts.append("; ".join(_setting(name, chosen, runs)) + ".")
     text = "\n\n".join(parts) + "\n"
     (chosen.out / f"{name}.md").write_text(text, encoding="utf-8")
     print("\n\n".join(parts[1:]))

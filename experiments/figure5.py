@@ -2,10 +2,9 @@
 
     python experiments/figure5.py DATA_DIR [--quick] [--documents 79000 7900000] [--limit 300]
 
-Documents are drawn with the statistics of real ones (generated.py). Systems are trained one after another, each on one core:
-first on few documents, then on ten times as many, as long as --limit and memory are expected to suffice. What was not measured is
-extrapolated, in proportion to documents or epochs, and marked so. mirrorlda reads documents from disk, the others have them in
-memory.
+Documents are drawn with the statistics of real ones (generated.py). Systems are trained one after another, each on one core, with
+settings that are given: first on few documents, then on ten times as many, as long as --limit and memory are expected to suffice.
+What was not measured is extrapolated, and marked so. mirrorlda reads documents from disk, the others have them in memory.
 """
 
 from __future__ import annotations
@@ -97,11 +96,11 @@ def notes(runs: Sequence[Run], limits: dict[int, float]) -> str:
     told = ", ".join(f"{limit:g} s (up to {n_docs:,} documents)" for n_docs, limit in limits.items())
     ratios = [run.seconds / run.cpu_seconds for run in runs if not run.error and run.cpu_seconds > 1]
     lines = [
-        "Documents are drawn with the statistics of real ones. Seconds of `fit` on one core, choice of settings included where a "
-        "system has any, compilation excluded; of the processor, which decides what is trained and drawn, and by the clock.",
+        "Documents are drawn with the statistics of real ones. Seconds of `fit` on one core, once, with settings that are given; "
+        "compilation excluded; of the processor, which decides what is trained and drawn, and by the clock.",
         f"~ was not measured: training was expected to take more than {told}, or more memory than there is. "
-        "It is extrapolated in proportion from the number of documents in brackets, and from one epoch where it says so: "
-        "what comes before the epochs then counts as often as they do.",
+        "It is extrapolated from the number of documents in brackets, along the line through it and the one before, or in "
+        "proportion from one epoch where it says so: what comes before the epochs then counts as often as they do.",
         f"The C# implementation's times are quoted, not measured in this run: {N_EPOCHS} epochs at the documents a second that "
         "others measured (mono, one thread, ten layers, batches of 1,000).",
     ]

@@ -1,6 +1,6 @@
 """All experiments of the paper, one after another.
 
-python experiments/paper.py DATA_DIR [--quick] [--out FOLDER]
+python experiments/paper.py DATA_DIR [--quick] [--minutes 60] [--out FOLDER]
 """
 
 from __future__ import annotations
@@ -21,9 +21,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("data", type=Path, metavar="DATA_DIR", help="where tripadvisor_79k.jsonl.gz and imdb.jsonl.gz are")
     parser.add_argument("--quick", action="store_true", help="a quarter of an hour on two cores; without it, days")
+    parser.add_argument("--minutes", type=float, help="begin no run of an experiment after so long; go on by the same command")
     parser.add_argument("--out", type=Path, help="folder of the results")
     chosen = parser.parse_args()
-    arguments = [str(chosen.data), *(["--quick"] if chosen.quick else []), *(["--out", str(chosen.out)] if chosen.out else [])]
+    given = {"--minutes": chosen.minutes, "--out": chosen.out}
+    arguments = [str(chosen.data), *(["--quick"] if chosen.quick else [])]
+    arguments += [text for option, value in given.items() if value is not None for text in (option, str(value))]
     for experiment in EXPERIMENTS:
         print(f"\n## {(experiment.__doc__ or '').splitlines()[0]}\n", flush=True)
         experiment.main(arguments)

@@ -35,6 +35,8 @@ class Run:
     n_jobs: int
     chosen: str = ""
     error: str = ""
+    # When it ended: a file may be of several sittings.
+    day: str = ""
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -52,25 +54,38 @@ def _parsed(line: dict[str, str]) -> Run:
     return Run(**values | {"chosen": line["chosen"], "error": line["error"]})
 
 
+def _whole_jobs(path: Path) -> str:
+    """The text of a file; where a kill cut its last line short, without the job of the last lines, which is run again."""
+    text = path.read_text(encoding="utf-8")
+    if text.endswith("\n"):
+        return text
+    lines = text.splitlines(keepends=True)[:-1]
+    keys = [line.split(",")[: NAMES.index("measure")] for line in lines]
+    return "".join(line for line, key in zip(lines, keys, strict=True) if len(keys) == 1 or key != keys[-1])
+
+
 def read_runs(path: Path) -> list[Run]:
     """The runs of a file, the last one of each measure where some were repeated."""
     if not path.exists():
         return []
-    text = path.read_text(encoding="utf-8")
-    if not text.endswith("\n"):
-        raise ValueError(f"{path}: the last line is cut short: delete it")
-    runs = [_parsed(line) for line in csv.DictReader(io.StringIO(text))]
-    return list({(*run.key, run.measure): run for run in runs}.values())
+    reader = csv.DictReader(io.StringIO(_whole_jobs(path)))
+    if list(reader.fieldnames or NAMES) != NAMES:
+        raise ValueError(f"{path}: found the columns {reader.fieldnames}, expected {NAMES}")
+    return list({(*run.key, run.measure): run for run in map(_parsed, reader)}.values())
 
 
 def append_runs(path: Path, runs: Iterable[Run]) -> None:
+    """All lines in one write; what a kill left of an earlier one is taken away."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    is_new = not path.exists()
+    lines = io.StringIO(newline="")
+    writer = csv.DictWriter(lines, NAMES, lineterminator="\n")
+    if not path.exists():
+        writer.writeheader()
+    elif (text := _whole_jobs(path)) != path.read_text(encoding="utf-8"):
+        path.write_text(text, encoding="utf-8")
+    writer.writerows(asdict(run) for run in runs)
     with path.open("a", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, NAMES, lineterminator="\n")
-        if is_new:
-            writer.writeheader()
-        writer.writerows(asdict(run) for run in runs)
+        file.write(lines.getvalue())
 
 
 @dataclass(frozen=True)

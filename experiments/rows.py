@@ -36,12 +36,16 @@ class Row:
     text: str = "text"
     # A random choice of so many documents.
     n_docs: int | None = None
+    # Fingerprint of the row after whose documents these were drawn.
+    drawn_after: str = ""
 
     @property
     def fingerprint(self) -> str:
         """Another one for another file, other fields or other words."""
         n_bytes = [path.stat().st_size for path in (self.path, self.unlabelled) if path is not None and path.is_file()]
         what = n_bytes, self.text, self.target, self.n_words, self.n_docs, self.n_labelled
+        if self.drawn_after:
+            return f"{zlib.crc32(repr((self.drawn_after, what)).encode()):08x}"
         return f"{zlib.crc32(repr(what).encode()):08x}"
 
     def is_there(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import multiprocessing
 import os
 import sys
@@ -62,13 +63,14 @@ class Experiment:
 def _names(job: Job) -> dict[str, Any]:
     """What a run takes from its job."""
     names = {"row": job.row.name, "fingerprint": job.row.fingerprint, "system": job.system, "repeat": job.repeat}
+    names["day"] = f"{datetime.date.today():%Y-%m-%d}"
     return names | {"n_topics": job.n_topics, "alpha": job.alpha, "n_layers": job.n_layers}
 
 
-def failed(job: Job, error: str, n_docs: int = 0, n_jobs: int = 1) -> Run:
+def failed(job: Job, error: str, n_jobs: int = 1) -> Run:
     nan = float("nan")
     times = {"seconds": nan, "cpu_seconds": nan}
-    return Run(**_names(job), **times, measure=job.row.measure, score=nan, n_docs=n_docs, n_jobs=n_jobs, error=error)
+    return Run(**_names(job), **times, measure=job.row.measure, score=nan, n_docs=job.row.n_docs or 0, n_jobs=n_jobs, error=error)
 
 
 def run(experiment: Experiment, job: Job, n_jobs: int) -> list[Run]:
@@ -83,7 +85,7 @@ def run(experiment: Experiment, job: Job, n_jobs: int) -> list[Run]:
     # Whatever it is: days of other runs must not end with it, and the page says it.
     except Exception as error:
         traceback.print_exc()
-        return [failed(job, f"{type(error).__name__}: {error}", n_jobs=n_jobs)]
+        return [failed(job, f"{type(error).__name__}: {error}", n_jobs)]
     chosen = str(getattr(model, "best_params_", ""))
     times = {"seconds": round(seconds, 3), "cpu_seconds": round(cpu_seconds, 3)}
     names = _names(job) | times | {"n_docs": data.X.shape[0], "n_jobs": n_jobs, "chosen": chosen}

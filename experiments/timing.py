@@ -18,10 +18,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.pipeline import Pipeline
 
 import comparison
 import generated
 import systems
+from baselines.search import LabelledSearch
 from documents import read_whole
 from mirrorlda import Corpus
 from results import Run, append_runs, read_runs
@@ -95,10 +97,17 @@ def n_epochs(system: str) -> int | None:
     return int(model.get_params()["topics__n_epochs" if system == "bp-lda" else "n_epochs"])
 
 
+def untuned(model: Any) -> Any:
+    """The same without a choice of settings: what is timed is one training."""
+    if isinstance(model, Pipeline):
+        return Pipeline([(name, untuned(step)) for name, step in model.steps])
+    return model.untuned() if isinstance(model, LabelledSearch) else model
+
+
 def make(job: Job, n_jobs: int) -> Any:
     """Of a system whose name ends so, one epoch."""
     system = job.system.removesuffix(ONE_EPOCH)
-    model = systems.make(replace(job, system=system), n_jobs)
+    model = untuned(systems.make(replace(job, system=system), n_jobs))
     topics = model.named_steps["topics"] if system == "bp-lda" else model
     if system != job.system:
         topics.set_params(n_epochs=1)
@@ -131,10 +140,16 @@ class Drawn:
     n_processes: int
 
     def sized(self, n_docs: int) -> Row:
-        return replace(self.row, name=f"{self.row.name}-{n_docs}", path=self.folder / f"{n_docs}.corpus", n_docs=n_docs)
+        path, name = self._folder / f"{n_docs}.corpus", f"{self.row.name}-{n_docs}"
+        return replace(self.row, name=name, path=path, n_docs=n_docs, drawn_after=self.row.fingerprint)
+
+    @property
+    def _folder(self) -> Path:
+        """Documents drawn after others are not mistaken for these."""
+        return self.folder / self.row.fingerprint
 
     def _source(self) -> Path:
-        path = self.folder / "source"
+        path = self._folder / "source"
         if not (path / "source.npz").exists():
             say(f"learning what the documents of {self.row.path} are like")
             whole = read_whole(self.row.path, self.row.text, self.row.n_words, None)
@@ -145,7 +160,7 @@ class Drawn:
 
     def write(self, n_docs: int) -> None:
         """Unless they are there, as are those to test."""
-        path, test = self.sized(n_docs).path, self.folder / "test.corpus"
+        path, test = self.sized(n_docs).path, self._folder / "test.corpus"
         if (path / "corpus.json").exists() and (test / "corpus.json").exists():
             return
         source = self._source()
@@ -156,7 +171,9 @@ class Drawn:
 
     def runs(self, path: Path) -> list[Run]:
         """Those of a file that are of these documents."""
-        return [each for each in read_runs(path) if each.row == self.sized(each.n_docs).name]
+        found = read_runs(path)
+        rows = {(row.name, row.fingerprint) for row in (self.sized(n_docs) for n_docs in {run.n_docs for run in found})}
+        return [run for run in found if (run.row, run.fingerprint) in rows]
 
 
 def say(text: str) -> None:
@@ -192,7 +209,7 @@ class Estimate:
 
 
 def estimate(runs: Sequence[Run], system: str, n_topics: int | None, n_docs: int, clock: str = "cpu_seconds") -> Estimate | None:
-    """From the run with the most documents up to so many; of two, from the one with all epochs."""
+    """From the runs with the most documents up to so many; of two with as many, from the one with all epochs."""
     found: dict[tuple[int, bool], Run] = {}
     for each in runs:
         if each.system.removesuffix(ONE_EPOCH) == system and each.n_topics == n_topics and each.n_docs <= n_docs:
@@ -206,11 +223,24 @@ def estimate(runs: Sequence[Run], system: str, n_topics: int | None, n_docs: int
     measured, is_whole = max(found)
     parts = [] if measured == n_docs else [f"{measured:,}"]
     best = found[measured, is_whole]
-    seconds = getattr(best, clock) * n_docs / measured
-    if not is_whole:
-        after = sum(each.score for each in runs if each.key == best.key and each.measure == "share after the epochs")
-        parts, seconds = [*parts, "one epoch"], seconds * (after + (1 - after) * (n_epochs(system) or 1))
-    return Estimate(seconds, ", ".join(parts))
+    if is_whole:
+        return Estimate(_along_line({size: getattr(found[size, whole], clock) for size, whole in found if whole}, n_docs), *parts)
+    after = sum(each.score for each in runs if each.key == best.key and each.measure == "share after the epochs")
+    epochs = after + (1 - after) * (n_epochs(system) or 1)
+    return Estimate(getattr(best, clock) * epochs * n_docs / measured, ", ".join([*parts, "one epoch"]))
+
+
+def _along_line(seconds: dict[int, float], n_docs: int) -> float:
+    """For so many documents, from the two largest numbers of them: what does not grow with them is counted once.
+
+    In proportion where there is one number, or where times do not rise.
+    """
+    most = max(seconds)
+    rest = sorted(size for size in seconds if size < most and seconds[size] < seconds[most])
+    if not rest:
+        return seconds[most] * n_docs / most
+    slope = (seconds[most] - seconds[rest[-1]]) / (most - rest[-1])
+    return seconds[most] + slope * (n_docs - most)
 
 
 def within(runs: Sequence[Run], job: Job, limit: float) -> Job | None:
@@ -254,7 +284,7 @@ def climb(
         try:
             runs = pool.submit(run, EXPERIMENT, todo, 1).result()
         except BrokenProcessPool:
-            yield todo, [failed(todo, "its process died", size)]
+            yield todo, [failed(todo, "its process died")]
             raise
         yield todo, runs
 

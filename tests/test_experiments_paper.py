@@ -89,6 +89,20 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
     assert "imdb.jsonl.gz" in output.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--documents", "-5"], "--documents, --topics, --repeats and --processes are 1 or more"),
+        (["--topics", "0"], "--documents, --topics, --repeats and --processes are 1 or more"),
+        (["--repeats", "9"], "--repeats: found 9, expected at most 5"),
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused(data, arguments, told):
+    output = run(data, "figure3", *arguments)
+    assert output.returncode == 2
+    assert told in output.stderr
+
+
 def test_table1_has_three_priors_and_two_vocabularies(data):
     output = run(data, "table1", *TINY, "--systems", "bp-slda", "linear-tfidf")
     assert output.returncode == 0, output.stderr

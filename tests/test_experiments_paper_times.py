@@ -118,7 +118,11 @@ def test_times_are_extrapolated_from_the_most_that_was_measured():
 
     runs = timed("bp-slda", 1_000, 2.0) + timed("bp-slda", 10_000, 15.0) + timed("bp-slda/epoch", 100_000, 12.0)
     assert str(estimate(runs, "bp-slda", 20, 10_000)) == "15"
-    assert str(estimate(runs, "bp-slda", 20, 20_000)) == "~30 (10,000)"
+    # 13 seconds more for 9,000 documents more.
+    assert str(estimate(runs, "bp-slda", 20, 19_000)) == "~28 (10,000)"
+    assert str(estimate(runs[:2], "bp-slda", 20, 19_000)) == "~38 (1,000)"
+    # Times that do not rise say nothing of a line.
+    assert str(estimate(runs[:2] + timed("bp-slda", 10_000, 1.0), "bp-slda", 20, 20_000)) == "~2 (10,000)"
     # Ten epochs.
     assert str(estimate(runs, "bp-slda", 20, 100_000)) == "~120 (one epoch)"
     assert str(estimate(runs, "bp-slda", 20, 1_000_000)) == "~1,200 (100,000, one epoch)"
@@ -147,6 +151,44 @@ def test_what_is_expected_to_exceed_the_limit_or_memory_is_not_trained():
     assert allowed("bp-slda", 20, memory=1e6) == "bp-slda"
     assert allowed("bp-slda", 19) == allowed("bp-slda", 2) == "bp-slda/epoch"
     assert allowed("bp-slda", 1.9) is None
+
+
+def test_what_failed_is_said_to_have_failed(tmp_path):
+    from results import append_runs
+    from rows import Row
+    from running import Job, failed
+    from timing import Drawn, estimate
+
+    documents = Drawn(Row("reviews", tmp_path / "reviews.jsonl", "stars", "r2"), tmp_path, 1)
+    append_runs(tmp_path / "runs.csv", [failed(Job(documents.sized(1_000), "medlda", 0, 20), "MemoryError: ")])
+    assert str(estimate(documents.runs(tmp_path / "runs.csv"), "medlda", 20, 1_000)) == "failed"
+
+
+def test_documents_drawn_after_others_are_others(tmp_path):
+    from rows import Row
+    from timing import Drawn
+
+    rows = []
+    for name, size in (("a", 10), ("b", 20)):
+        path = tmp_path / name / "reviews.jsonl"
+        path.parent.mkdir()
+        path.write_bytes(bytes(size))
+        rows.append(Drawn(Row("reviews-stars", path, "stars", "r2"), tmp_path / "generated", 1).sized(1_000))
+    assert rows[0].path != rows[1].path
+    assert rows[0].fingerprint != rows[1].fingerprint
+
+
+def test_one_training_is_timed(tmp_path):
+    from baselines.search import LabelledSearch
+    from rows import Row
+    from running import Job
+    from systems import SYSTEMS
+    from timing import make
+
+    for system in SYSTEMS:
+        model = make(Job(Row("reviews", tmp_path, "stars", "r2"), system, 0, 4), 1)
+        parts = [model.topics, model.linear] if system == "bp-lda" else [model, *dict(getattr(model, "steps", [])).values()]
+        assert not any(isinstance(part, LabelledSearch) for part in parts)
 
 
 def figure5(directory, *arguments):

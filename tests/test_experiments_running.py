@@ -93,11 +93,22 @@ def test_nothing_begins_after_so_many_minutes(tmp_path, capsys, n_processes):
     assert "6 of 6 runs did not begin" in capsys.readouterr().err
 
 
-def test_a_line_that_is_cut_short_is_not_a_run(path, tmp_path):
-    cut = tmp_path / "runs.csv"
-    cut.write_text(path.read_text()[:-5])
-    with pytest.raises(ValueError, match="the last line is cut short"):
-        results.read_runs(cut)
+def test_a_job_whose_line_is_cut_short_is_run_again(path, tmp_path):
+    cut, runs = tmp_path / "runs.csv", results.read_runs(path)
+    results.append_runs(cut, runs)
+    cut.write_text(cut.read_text()[:-5])
+    last = [run for run in runs if run.key == runs[-1].key]
+    assert len(last) == 2
+    assert repr(results.read_runs(cut)) == repr(runs[:-2])
+    results.append_runs(cut, last)
+    assert repr(results.read_runs(cut)) == repr(runs)
+
+
+def test_a_file_with_other_columns_is_refused(path, tmp_path):
+    other = tmp_path / "runs.csv"
+    other.write_text(path.read_text().replace("fingerprint,", "", 1))
+    with pytest.raises(ValueError, match=r"runs\.csv: found the columns .* expected"):
+        results.read_runs(other)
 
 
 def test_summaries():

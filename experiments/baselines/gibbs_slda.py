@@ -89,6 +89,6 @@ class GibbsSLDARegressor(GibbsRegressor):
     ) -> tuple[np.ndarray, np.ndarray]:
         squares = np.where(known, (Y - F) ** 2, 0).sum(axis=0)
         # The prior of the variance is worth one document with a squared error of 0.1.
-        variance = (squares + 0.1) / (2 * rng.standard_gamma((known.sum(axis=0) + 1) / 2))
+        variance = (self.cost * squares + 0.1) / (2 * rng.standard_gamma((self.cost * known.sum(axis=0) + 1) / 2))
         precision = np.broadcast_to(self.cost / variance, Y.shape)
         return Y * precision, precision

@@ -6,7 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 from joblib import parallel_config
-from sklearn.model_selection import GridSearchCV
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, ParameterGrid
 from threadpoolctl import threadpool_limits
 
 
@@ -28,3 +29,8 @@ class LabelledSearch(GridSearchCV):
         with parallel_config("threading"), threadpool_limits(1):
             fitted: Self = super().fit(X[kept], known)
         return fitted
+
+    def untuned(self) -> Any:
+        """The estimator with settings from the middle of the (first) grid, to be trained once."""
+        grid = ParameterGrid(self.param_grid).param_grid[0]
+        return clone(self.estimator).set_params(**{name: values[len(values) // 2] for name, values in grid.items()})

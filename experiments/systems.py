@@ -60,6 +60,10 @@ def _theirs(estimator: type, **grid: list[float]) -> Callable[[Job, int], Any]:
     return make
 
 
+def _chosen(label: str, regressor: type, classifier: type, **grid: list[float]) -> System:
+    return System(label, _theirs(regressor, **grid), _theirs(classifier, **grid))
+
+
 def _linear(tuned: Callable[..., Any], features: linear.Features) -> Callable[[Job, int], Any]:
     return lambda job, n_jobs: tuned(features, job.row.measure, n_jobs)
 
@@ -99,31 +103,13 @@ SYSTEMS = {
         _on_proportions(_gibbs_lda, linear.tuned_ridge),
         _on_proportions(_gibbs_lda, linear.tuned_logistic),
     ),
-    "slda": System(
-        "sLDA, variational EM",
-        _theirs(variational_slda.VariationalSLDA, alpha=PRIORS),
-        _theirs(variational_slda.VariationalSLDAClassifier, alpha=PRIORS),
+    "slda": _chosen(
+        "sLDA, variational EM", variational_slda.VariationalSLDA, variational_slda.VariationalSLDAClassifier, alpha=PRIORS
     ),
-    "gibbs-slda": System(
-        "Gibbs-sLDA",
-        _theirs(gibbs_slda.GibbsSLDARegressor, alpha=GIBBS_PRIORS),
-        _theirs(gibbs_slda.GibbsSLDAClassifier, alpha=GIBBS_PRIORS),
-    ),
-    "medlda": System(
-        "Gibbs MedLDA",
-        _theirs(gibbs_medlda.GibbsMedLDARegressor, alpha=GIBBS_PRIORS),
-        _theirs(gibbs_medlda.GibbsMedLDAClassifier, alpha=GIBBS_PRIORS),
-    ),
-    "spectral-slda": System(
-        "Spectral-sLDA",
-        _theirs(spectral_slda.SpectralSLDA, alpha0=PRIORS),
-        _theirs(spectral_slda.SpectralSLDAClassifier, alpha0=PRIORS),
-    ),
-    "hybrid": System(
-        "Hybrid",
-        _theirs(hybrid_slda.HybridSLDARegressor, alpha=GIBBS_PRIORS),
-        _theirs(hybrid_slda.HybridSLDAClassifier, alpha=GIBBS_PRIORS),
-    ),
+    "gibbs-slda": _chosen("Gibbs-sLDA", gibbs_slda.GibbsSLDARegressor, gibbs_slda.GibbsSLDAClassifier, alpha=GIBBS_PRIORS),
+    "medlda": _chosen("Gibbs MedLDA", gibbs_medlda.GibbsMedLDARegressor, gibbs_medlda.GibbsMedLDAClassifier, alpha=GIBBS_PRIORS),
+    "spectral-slda": _chosen("Spectral-sLDA", spectral_slda.SpectralSLDA, spectral_slda.SpectralSLDAClassifier, alpha0=PRIORS),
+    "hybrid": _chosen("Hybrid", hybrid_slda.HybridSLDARegressor, hybrid_slda.HybridSLDAClassifier, alpha=GIBBS_PRIORS),
     "network": System(
         "network of the same size",
         _same_size(network.same_size_regressor),

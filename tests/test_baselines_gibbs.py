@@ -81,6 +81,14 @@ def test_the_augmented_slope_is_that_of_the_loss(model, y, slope):
     assert within(a - b * F, slope(Y, F))
 
 
+def test_the_variance_has_the_posterior_of_a_likelihood_to_the_power_of_the_cost():
+    Y, F, rng = np.array([[0.4], [-1.0], [2.0]]), np.array([[0.1], [0.5], [1.0]]), np.random.default_rng(0)
+    model, known = GibbsSLDARegressor(cost=3), np.array([[True], [True], [False]])
+    precisions = np.array([model._augment(Y, F, known, rng)[1][0, 0] for _ in range(N_DRAWS)])
+    # A gamma distribution, with half of the weighted number of documents for its shape.
+    assert within(precisions[:, None] / 3, (3 * 2 + 1) / (3 * (0.09 + 2.25) + 0.1))
+
+
 def test_the_gaussian_response_learns_its_variance_from_known_responses():
     rng = np.random.default_rng(0)
     Y = rng.normal(0, [0.3, 2.0], (20_000, 2))

@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from mirrorlda import _core
 from mirrorlda.datasets import make_topics
-from mirrorlda.likelihood import LONGEST, log_likelihood
+from mirrorlda.metrics import log_likelihood
+from mirrorlda.metrics.likelihood import LONGEST
 
 METHODS = ["left-to-right", "chib"]
 ALPHA = np.array([0.2, 0.5, 1.3])

@@ -80,7 +80,7 @@ def log_likelihood(
     Examples
     --------
     >>> from mirrorlda.datasets import make_topics
-    >>> from mirrorlda.likelihood import log_likelihood
+    >>> from mirrorlda.metrics import log_likelihood
     >>> data = make_topics(n_docs=100, n_words=50, n_topics=4, alpha=0.1, random_state=0)
     >>> for method in ("left-to-right", "chib"):
     ...     print((log_likelihood(data.components, 0.1, data.X, method=method, random_state=0).sum() / data.X.sum()).round(2))

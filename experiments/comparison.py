@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sklearn.metrics import roc_auc_score
-
-from mirrorlda.metrics import predictive_r2
+from mirrorlda.metrics import auc, predictive_r2
 from plots import Line, Panel
 from results import Run, Summary, summary, table
 from rows import Data, Row, fold
@@ -35,7 +33,7 @@ def measure(job: Job, model: Any, data: Data) -> dict[str, float]:
         scores = model.decision_function(data.X_test)
     else:
         scores = model.predict_proba(data.X_test)[:, 1]
-    return {"roc_auc": float(roc_auc_score(data.y_test, scores))}
+    return {"roc_auc": auc(data.y_test, scores)}
 
 
 # What the paper's tables compare BP-sLDA with.

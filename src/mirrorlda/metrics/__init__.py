@@ -2,8 +2,19 @@
 
 from mirrorlda.metrics.coherence import cv_coherence, npmi_coherence
 from mirrorlda.metrics.diversity import topic_diversity
+from mirrorlda.metrics.folds import CrossValidation, cross_validate
 from mirrorlda.metrics.likelihood import log_likelihood
 from mirrorlda.metrics.prediction import auc, predictive_r2
 from mirrorlda.metrics.proportions import sparsity
 
-__all__ = ["auc", "cv_coherence", "log_likelihood", "npmi_coherence", "predictive_r2", "sparsity", "topic_diversity"]
+__all__ = [
+    "CrossValidation",
+    "auc",
+    "cross_validate",
+    "cv_coherence",
+    "log_likelihood",
+    "npmi_coherence",
+    "predictive_r2",
+    "sparsity",
+    "topic_diversity",
+]

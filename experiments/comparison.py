@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sklearn.metrics import roc_auc_score
-
-from mirrorlda.metrics import predictive_r2
+from mirrorlda.metrics import auc, predictive_r2
+from mirrorlda.metrics.folds import scores_of
 from plots import Line, Panel
 from results import Run, Summary, summary, table
 from rows import Data, Row, fold
@@ -31,11 +30,7 @@ def measure(job: Job, model: Any, data: Data) -> dict[str, float]:
     """Predictive R2, or the area under the curve of the second class."""
     if job.row.measure == "r2":
         return {"r2": predictive_r2(data.y_test, model.predict(data.X_test))}
-    if hasattr(model, "decision_function"):
-        scores = model.decision_function(data.X_test)
-    else:
-        scores = model.predict_proba(data.X_test)[:, 1]
-    return {"roc_auc": float(roc_auc_score(data.y_test, scores))}
+    return {"roc_auc": auc(data.y_test, scores_of(model, data.X_test))}
 
 
 # What the paper's tables compare BP-sLDA with.

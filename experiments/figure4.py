@@ -22,8 +22,7 @@ from baselines.tomotopy_models import TomotopyLDA
 from command import Size
 from comparison import MEASURES, Curve, jobs, load, measure, panel, table_of
 from mirrorlda import TopicModel
-from mirrorlda.likelihood import log_likelihood
-from mirrorlda.metrics import sparsity
+from mirrorlda.metrics import log_likelihood, sparsity
 from plots import Line, Panel
 from results import Run, Summary, summary, table
 from rows import N_FOLDS, Data, Row

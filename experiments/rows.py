@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
+from sklearn.model_selection import train_test_split
 
 from baselines.search import labelled
 from documents import read_lines, read_more, read_parts, read_whole
+from mirrorlda.metrics.folds import folds
 
 N_FOLDS = 5
 
@@ -121,11 +122,9 @@ def fold(row: Row, number: int) -> Data:
         raise ValueError(f"fold {number}: expected one of the {N_FOLDS} from 0 on")
     whole = read_whole(row.path, row.text, row.n_words, row.n_docs)
     if row.target is None:
-        train, test = list(KFold(N_FOLDS, shuffle=True, random_state=0).split(whole.X))[number]
+        train, test = folds(np.zeros(whole.X.shape[0]), N_FOLDS)[number]
         return Data(whole.X[train], None, whole.X[test], None)
     y = targets(whole.values(row.target), row.measure)
-    known = np.flatnonzero(labelled(y))
-    y = np.array(y[known].tolist())
-    folds = (KFold if row.measure == "r2" else StratifiedKFold)(N_FOLDS, shuffle=True, random_state=0)
-    train, test = list(folds.split(known, y))[number]
-    return Data(whole.X[known[train]], y[train], whole.X[known[test]], y[test])
+    train, test = folds(y, N_FOLDS, is_stratified=row.measure != "r2")[number]
+    # From a list the labels have their own type, where with None among them they are objects.
+    return Data(whole.X[train], np.array(y[train].tolist()), whole.X[test], np.array(y[test].tolist()))

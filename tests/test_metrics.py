@@ -8,10 +8,10 @@ from gensim.models import CoherenceModel
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.metrics import r2_score
+from sklearn.metrics import r2_score, roc_auc_score
 
 from mirrorlda.datasets import make_topics
-from mirrorlda.metrics import cv_coherence, npmi_coherence, predictive_r2, sparsity, topic_diversity
+from mirrorlda.metrics import auc, cv_coherence, npmi_coherence, predictive_r2, sparsity, topic_diversity
 from mirrorlda.text import TextDefinition, Vocabulary
 from mirrorlda.topics import relevant_words
 
@@ -370,6 +370,60 @@ def test_predictive_r2_of_a_constant_is_not_defined(predicted):
 def test_errors_of_predictive_r2_name_what_is_wrong(y, predicted, message):
     with pytest.raises(ValueError, match=message):
         predictive_r2(y, predicted)
+
+
+# Area under the curve
+
+
+def test_auc_by_hand():
+    """Of four pairs, three are in order; or two and a tie."""
+    assert auc([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9]) == 0.75
+    assert auc([0, 1, 0, 1], [0.1, 0.6, 0.6, 0.9]) == 0.875
+    assert auc([0, 1], [-np.inf, np.inf]) == 1
+    assert auc([0, 1], [2, 1]) == 0
+
+
+@given(st.integers(2, 60), st.integers(1, 8), st.integers(0, 2**32 - 1))
+def test_auc_is_that_of_all_pairs_and_of_scikit_learn(n_docs, n_scores, seed):
+    """With many ties where scores are few."""
+    rng = np.random.default_rng(seed)
+    y, scores = rng.permutation(np.arange(n_docs) < rng.integers(1, n_docs)), rng.integers(n_scores, size=n_docs) / 7
+    differences = scores[y][:, None] - scores[~y]
+    assert auc(y, scores) == pytest.approx((np.sign(differences).mean() + 1) / 2, abs=1e-12)
+    assert auc(y, scores) == pytest.approx(roc_auc_score(y, scores), abs=1e-12)
+    assert auc(y, -scores) == pytest.approx(1 - auc(y, scores), abs=1e-12)
+    assert auc(y, np.exp(scores)) == auc(y, scores)
+
+
+@pytest.mark.parametrize("classes", [(False, True), (-1, 1), (3, 7.5), ("bad", "good"), ("10", "9")], ids=str)
+@pytest.mark.parametrize("kind", [list, np.array, lambda y: np.array(y, object)], ids=["list", "array", "objects"])
+def test_auc_is_that_of_the_second_class_in_sorted_order(classes, kind):
+    y, scores = [classes[number] for number in (1, 0, 0, 1, 0)], [0.9, 0.2, 0.6, 0.5, 0.1]
+    assert auc(kind(y), scores) == pytest.approx(5 / 6)
+
+
+def test_auc_of_one_class_is_not_defined():
+    assert np.isnan(auc(["a", "a"], [1, 2]))
+    assert np.isnan(auc([1], [0.5]))
+
+
+@pytest.mark.parametrize(
+    ("y", "scores", "message"),
+    [
+        ([0, 1, 1], [0.1, 0.2], r"scores must have the shape of y, one for each document, got \(2,\) for \(3,\)"),
+        ([0, 1], [[0.1, 0.9], [0.8, 0.2]], r"one for each document, got \(2, 2\) for \(2,\)"),
+        ([], [], r"y must be of shape \(n_docs,\), with a class at least, got \(0,\)"),
+        ([[0, 1], [1, 0]], [1, 2], r"y must be of shape \(n_docs,\), .*got \(2, 2\)"),
+        ([0, 1, 2, 7], [1, 2, 3, 4], "y has 4 classes, 0, 1, 2 among them: expected two"),
+        (["a", "b", None], [1, 2, 3], "y has None for document 2: expected a class"),
+        (["a", np.nan, "b"], [1, 2, 3], "y has nan for document 1: expected a class"),
+        ([0, 1, np.nan], [1, 2, 3], "y has nan for document 2: expected a class"),
+        ([0, 1, 1], [1, np.nan, 3], "scores has nan for document 1: expected a number"),
+    ],
+)
+def test_errors_of_auc_name_what_is_wrong(y, scores, message):
+    with pytest.raises(ValueError, match=message):
+        auc(y, scores)
 
 
 # Errors

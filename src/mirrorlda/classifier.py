@@ -21,7 +21,8 @@ from mirrorlda.documents import Documents
 from mirrorlda.examples import PART_DOCS, Examples, StoredExamples, chunks
 from mirrorlda.fitting import check_cluster, unchanged_on_failure
 from mirrorlda.responses import Response, Sigmoid, Softmax
-from mirrorlda.supervised import SupervisedTopicEstimator, without_missing
+from mirrorlda.supervised import SupervisedTopicEstimator
+from mirrorlda.targets import array_of, without_missing
 
 # More values of a target than this are no classes.
 _MOST_CLASSES = 100_000
@@ -272,7 +273,7 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
     ) -> tuple[Examples, np.ndarray, np.ndarray]:
         """Documents with their labels as given, which of them have one, and the classes among those."""
         if y is not None:
-            y = y.toarray() if hasattr(y, "toarray") else _array(y)
+            y = array_of(y)
         y, labelled = without_missing(y)
         if labelled is None and may_miss:
             y, labelled = _without_minus_one(y)
@@ -435,12 +436,6 @@ def _written(value: Any) -> str:
         if isinstance(value, bool)
         else str(value).strip().lower()
     )
-
-
-def _array(y: Any) -> np.ndarray:
-    """NumPy would make the string "nan" of a NaN among strings in a list."""
-    array = np.asarray(y)
-    return np.array(y, object) if array.dtype.kind in "US" and isinstance(y, list | tuple) else array
 
 
 def _without_minus_one(y: Any) -> tuple[Any, np.ndarray | None]:

@@ -16,7 +16,8 @@ from mirrorlda.documents import Documents
 from mirrorlda.examples import PART_DOCS, Examples, StoredExamples, chunks
 from mirrorlda.fitting import check_cluster, unchanged_on_failure
 from mirrorlda.responses import Ordinal, Poisson, Response, SquaredError
-from mirrorlda.supervised import SupervisedTopicEstimator, without_missing
+from mirrorlda.supervised import SupervisedTopicEstimator
+from mirrorlda.targets import without_missing
 
 # Beyond it, and closer to each other than its inverse, targets leave the range of float32.
 _LARGEST_TARGET = 1e30

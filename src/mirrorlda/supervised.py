@@ -17,6 +17,7 @@ from mirrorlda.examples import MOST_HELD_OUT, Examples, Source
 from mirrorlda.fitting import TopicEstimator
 from mirrorlda.progress import tell
 from mirrorlda.responses import Response
+from mirrorlda.targets import without_missing
 
 # Documents without a target get the model's own, so often; one round is enough for ratings, classes gain until the third.
 _N_ROUNDS = 3
@@ -144,29 +145,3 @@ class SupervisedTopicEstimator(TopicEstimator):
 
     def _scores_of(self, theta: np.ndarray) -> np.ndarray:
         return _core.scores(theta, np.ascontiguousarray(self._fitted_U(), theta.dtype), effective_n_jobs(self.n_jobs))
-
-
-def without_missing(y: Any) -> tuple[Any, np.ndarray | None]:
-    """y with a placeholder wherever None or NaN stands, and which documents have a target; None where all have one."""
-    array = np.asarray(y) if y is not None and not hasattr(y, "toarray") else None
-    if array is None or array.ndim == 0 or array.dtype.kind not in "fO":
-        return y, None
-    if array.dtype.kind == "f":
-        missing = np.isnan(array)
-    else:
-        missing = np.array([v is None or type(v).__name__ == "NAType" or v != v for v in array.ravel()], bool).reshape(
-            array.shape
-        )
-    wide = missing.reshape(len(array), -1)
-    absent = wide.any(axis=1)
-    if (partly := absent & ~wide.all(axis=1)).any():
-        raise ValueError(f"y[{np.argmax(partly)}] has some targets but not all: give all of a document, or none")
-    if not absent.any():
-        return y, None
-    if absent.all():
-        raise ValueError(f"y has no targets: all {len(absent)} are None or NaN")
-    filled = array.copy()
-    filled[absent] = filled[np.argmin(absent)]
-    if filled.dtype.kind == "O" and len({type(v) for v in filled.ravel()}) == 1:
-        filled = np.array(filled.tolist())
-    return filled, ~absent

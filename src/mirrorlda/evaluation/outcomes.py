@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
+
+from mirrorlda.metrics.prediction import share_below
 
 N_BINS = 10
 # No probability is nearer to 0 or 1 in the log loss.
@@ -273,10 +275,10 @@ def auc_of(positive: np.ndarray, scores: np.ndarray) -> tuple[float, np.ndarray]
     That is DeLong's: of a positive document, the share of the negative ones that it is above, less the area, over the share
     of positive documents; of a negative one likewise.
     """
-    above, below = np.sort(scores[positive]), np.sort(scores[~positive])
+    above, below = scores[positive], scores[~positive]
     if not (len(above) and len(below)):
         return np.nan, np.full(len(scores), np.nan)
-    beats, is_beaten = _share_below(below, scores[positive]), 1 - _share_below(above, scores[~positive])
+    beats, is_beaten = share_below(above, below), 1 - share_below(below, above)
     area = float(beats.mean())
     moves = np.empty(len(scores))
     moves[positive] = (beats - area) * (len(scores) / len(above))
@@ -292,13 +294,6 @@ def _mean_auc(positives: Iterable[np.ndarray], scores: np.ndarray) -> np.ndarray
         if not np.isnan(area):
             total, n_columns = total + area + moves, n_columns + 1
     return total / n_columns if n_columns else np.full(len(scores), np.nan)
-
-
-def _share_below(ascending: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Share of the ascending numbers below each value, equal ones counted half."""
-    both: Any = np.searchsorted(ascending, values, "left") + np.searchsorted(ascending, values, "right")
-    share: np.ndarray = both / (2 * len(ascending))
-    return share
 
 
 def _indicators(rows: np.ndarray, columns: np.ndarray, n_rows: int, n_columns: int) -> sp.csr_array:

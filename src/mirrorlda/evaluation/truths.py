@@ -18,7 +18,8 @@ from mirrorlda.evaluation.outcomes import Classes, Labels, Numbers, Outcome
 from mirrorlda.examples import READ_DOCS, chunks
 from mirrorlda.parts import Parts, parts_of
 from mirrorlda.regressor import TopicRegressor
-from mirrorlda.supervised import SupervisedTopicEstimator, without_missing
+from mirrorlda.supervised import SupervisedTopicEstimator
+from mirrorlda.targets import array_of, without_missing
 
 
 @dataclass(frozen=True)
@@ -152,12 +153,7 @@ def _without_missing(estimator: SupervisedTopicEstimator, X: Any, y: Any) -> tup
     n_docs = n_docs_of(X)
     if not n_docs:
         raise ValueError("there is nothing to measure: X has no documents")
-    if hasattr(y, "toarray"):
-        y = y.toarray()
-    elif isinstance(y, list | tuple) and np.asarray(y).dtype.kind in "US":
-        # NumPy would make the string "nan" of a NaN among strings.
-        y = np.array(y, object)
-    values, has_target = without_missing(np.asarray(y))
+    values, has_target = without_missing(array_of(y))
     if len(values) != n_docs:
         raise ValueError(f"X has {n_docs} documents, but y has {len(values)}")
     has_target = np.ones(n_docs, bool) if has_target is None else has_target

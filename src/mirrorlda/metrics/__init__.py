@@ -1,8 +1,20 @@
-"""Measures: whether top words belong together, topics differ, documents have few of them, and predictions are right."""
+"""Measures: whether topics are coherent and differ, documents have few and are probable, and predictions are right."""
 
 from mirrorlda.metrics.coherence import cv_coherence, npmi_coherence
 from mirrorlda.metrics.diversity import topic_diversity
-from mirrorlda.metrics.prediction import predictive_r2
+from mirrorlda.metrics.folds import CrossValidation, cross_validate
+from mirrorlda.metrics.likelihood import log_likelihood
+from mirrorlda.metrics.prediction import auc, predictive_r2
 from mirrorlda.metrics.proportions import sparsity
 
-__all__ = ["cv_coherence", "npmi_coherence", "predictive_r2", "sparsity", "topic_diversity"]
+__all__ = [
+    "CrossValidation",
+    "auc",
+    "cross_validate",
+    "cv_coherence",
+    "log_likelihood",
+    "npmi_coherence",
+    "predictive_r2",
+    "sparsity",
+    "topic_diversity",
+]

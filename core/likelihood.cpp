@@ -14,8 +14,8 @@ namespace {
 
 // Topics are added up in so many sums, that of lane j over topics j, j + kLanes, ...: the compiler has vectors for them.
 constexpr int kLanes = 8;
-// Sweeps before z* is looked for, and how many may pass until it is found.
-constexpr int kWarmUp = 10, kClimbs = 20;
+// Sweeps before a state is taken for a draw from the posterior.
+constexpr int kWarmUp = 100;
 
 // A document as a sequence of words.
 struct Sequence {
@@ -96,13 +96,6 @@ class State {
     return int(block * kLanes + lane);
   }
 
-  int most_probable(const double* row) const {
-    int best = 0;
-    for (int k = 1; k < int(weights_.size()); ++k)
-      if (row[k] * weight(k) > row[best] * weight(best)) best = k;
-    return best;
-  }
-
   void append(int64_t n, Generator& generator) { set(n, draw(weigh(words_->row(n)), generator)); }
   void resample(int64_t n, Generator& generator) {
     unset(n);
@@ -153,21 +146,12 @@ void for_documents(const WholeCounts& counts, const GivenTopics& topics, uint64_
   });
 }
 
-// Climbs from a posterior sample: each word takes its most probable topic given the others.
-State probable_state(const Sequence& words, Generator& generator) {
+// A draw from the posterior. The most probable state would be one where all words that several topics share have the same topic, which no
+// sweep from a typical state leads to: of a document of two hundred words ln p(w) would be too low by ten or twenty.
+State typical_state(const Sequence& words, Generator& generator) {
   State state(words);
   for (int64_t n = 0; n < words.length(); ++n) state.append(n, generator);
   for (int i = 0; i < kWarmUp; ++i) state.sweep(generator);
-  bool changed = true;
-  for (int i = 0; i < kClimbs && changed; ++i) {
-    changed = false;
-    for (int64_t n = 0; n < words.length(); ++n) {
-      const int before = state.topic(n);
-      state.unset(n);
-      state.set(n, state.most_probable(words.row(n)));
-      changed |= state.topic(n) != before;
-    }
-  }
   return state;
 }
 
@@ -226,24 +210,24 @@ void left_to_right(const WholeCounts& counts, const GivenTopics& topics, int n_p
 void chib(const WholeCounts& counts, const GivenTopics& topics, int n_samples, uint64_t seed, double* out, int n_threads) {
   for_documents(counts, topics, seed, out, n_threads, [&](const Sequence& words, uint64_t key) {
     Generator generator(mix(key + 1));
-    const State best = probable_state(words, generator);
+    const State target = typical_state(words, generator);
     // z* stands behind one of the chain's places, drawn at random: from there the chain goes back to its first state and on to its last.
     const int64_t place = generator.below(n_samples);
-    State middle = best;
+    State middle = target;
     middle.sweep_back(generator);
-    std::vector<double> logs{log_transition(words, middle, best)};
+    std::vector<double> logs{log_transition(words, middle, target)};
     logs.reserve(size_t(n_samples));
     State z = middle;
     for (int64_t s = place + 1; s < n_samples; ++s) {
       z.sweep(generator);
-      logs.push_back(log_transition(words, z, best));
+      logs.push_back(log_transition(words, z, target));
     }
     z = middle;
     for (int64_t s = 0; s < place; ++s) {
       z.sweep_back(generator);
-      logs.push_back(log_transition(words, z, best));
+      logs.push_back(log_transition(words, z, target));
     }
-    return log_joint(words, best) - log_mean_exp(logs);
+    return log_joint(words, target) - log_mean_exp(logs);
   });
 }
 

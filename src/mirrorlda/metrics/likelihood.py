@@ -66,14 +66,15 @@ def log_likelihood(
     position is averaged. With one particle the estimate of p(words) is unbiased. With more its error is much smaller, but it
     does not vanish: a bias remains, which is small where one sweep mixes well.
 
-    *Chib* [2]_ is p(words, z*) / p(z* | words) for topics z* of high probability, found by Gibbs sampling and climbing.
+    *Chib* [2]_ is p(words, z*) / p(z* | words) for topics z* of the words that are drawn by Gibbs sampling.
     p(z* | words) is the mean probability of a sweep that ends in z*, over the states of a Markov chain that passes by z*. The
-    estimate of p(words) is unbiased.
+    estimate of p(words) is unbiased, whatever z* is. In [1]_ it is the most probable assignment; a typical one, as here, is far
+    nearer to what sweeps lead to: in hotel reviews of 190 words and two topics the estimate is then within 0.0001 a word of
+    the integral, in place of 0.023.
 
     The logarithm of an estimate that is right on average is on average too low. More particles or samples make up for that, but
-    hardly so in the Chib-style estimator and long documents: with 10 topics of film reviews it is 0.06 a word below left-to-right
-    in whole reviews of 190 words (0.05 with 4,000 samples), and level with it in single sentences. With two topics, where the
-    integral can be computed, left-to-right is within 0.001 a word of it in both.
+    slowly in the Chib-style estimator where documents are long and topics many: in those reviews it is 0.002 a word below
+    left-to-right with 10 topics and alpha 1.001, and 0.02 below with 50.
 
     References
     ----------

@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, Transfo
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from baselines.classes import class_numbers
 from baselines.linear import PROPORTIONS, tuned_logistic, tuned_ridge
-from baselines.search import labelled
 
 # Training ends when this many iterations of Gibbs sampling have added less than this to the log-likelihood of a word.
 ITERATIONS, GAIN, MOST_ITERATIONS = 50, 0.005, 1000
@@ -156,13 +156,8 @@ class SupervisedLDAClassifier(ClassifierMixin, _SupervisedLDA):
     """tomotopy's sLDA with a binary response."""
 
     def fit(self, X: Any, y: Any) -> Self:
-        y, known = np.asarray(y), labelled(y)
-        self.classes_, numbers = np.unique(np.array(y[known].tolist()), return_inverse=True)
-        if len(self.classes_) != 2:
-            raise ValueError(f"y must have two classes, found {len(self.classes_)}")
-        responses = np.full(len(y), np.nan)
-        responses[known] = numbers
-        self._fit(X, responses, "b")
+        self.classes_, numbers = class_numbers(y, only_two=True)
+        self._fit(X, numbers, "b")
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -9,11 +9,9 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from baselines.classes import class_numbers
-from baselines.linear import PROPORTIONS, tuned_logistic, tuned_ridge
 
 # Training ends when this many iterations of Gibbs sampling have added less than this to the log-likelihood of a word.
 ITERATIONS, GAIN, MOST_ITERATIONS = 50, 0.005, 1000
@@ -98,18 +96,6 @@ class TomotopyLDA(TransformerMixin, BaseEstimator):
         for row, document in zip(rows, documents, strict=True):
             theta[row] = document.get_topic_dist()
         return theta
-
-
-def lda_ridge(measure: str, seed: int, n_jobs: int = 1) -> Pipeline:
-    """Ridge regression on the proportions of LDA's topics; these are learned from documents without a label too."""
-    topics = TomotopyLDA(random_state=seed, n_jobs=n_jobs)
-    return Pipeline([("topics", topics), ("linear", tuned_ridge(PROPORTIONS, measure, n_jobs))])
-
-
-def lda_logistic(measure: str, seed: int, n_jobs: int = 1) -> Pipeline:
-    """Logistic regression on the proportions of LDA's topics; these are learned from documents without a label too."""
-    topics = TomotopyLDA(random_state=seed, n_jobs=n_jobs)
-    return Pipeline([("topics", topics), ("linear", tuned_logistic(PROPORTIONS, measure, n_jobs))])
 
 
 class _SupervisedLDA(BaseEstimator):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import get_scorer
 
 from mirrorlda.metrics import predictive_r2
 from plots import Line, Panel
@@ -28,14 +28,10 @@ def load(job: Job) -> Data:
 
 
 def measure(job: Job, model: Any, data: Data) -> dict[str, float]:
-    """Predictive R2, or the area under the curve of the second class."""
+    """Predictive R2, or the area under the curve of the second class, by decisions or, of systems without them, probabilities."""
     if job.row.measure == "r2":
         return {"r2": predictive_r2(data.y_test, model.predict(data.X_test))}
-    if hasattr(model, "decision_function"):
-        scores = model.decision_function(data.X_test)
-    else:
-        scores = model.predict_proba(data.X_test)[:, 1]
-    return {"roc_auc": float(roc_auc_score(data.y_test, scores))}
+    return {"roc_auc": float(get_scorer("roc_auc")(model, data.X_test, data.y_test))}
 
 
 # What the paper's tables compare BP-sLDA with.

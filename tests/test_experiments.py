@@ -68,13 +68,17 @@ def test_quality_of_topics(tmp_path):
     assert all(score > 0.1 for score in scores.values())
 
 
-def test_quality_of_ones_own_file(data):
-    write_reviews(data / "shops.jsonl.gz", 120, with_split=False)
-    output = quality(data, "--file", "shops.jsonl.gz", "--target", "liked", "--words", "20", "--systems", "linear-tfidf")
+@pytest.mark.parametrize(("target", "measure"), [("liked", "roc_auc"), ("stars", "r2")])
+def test_quality_of_ones_own_file(tmp_path, target, measure):
+    write_reviews(tmp_path / "shops.jsonl.gz", 120, with_split=False)
+    arguments = ["--file", "shops.jsonl.gz", "--target", target, "--words", "20", "--seeds", "1"]
+    output = quality(tmp_path, *arguments, "--systems", "linear-tfidf", "lda", "slda")
     assert output.returncode == 0, output.stderr
     lines = table(output.stdout)
-    assert [line["measure"] for line in lines.values()] == ["roc_auc"]
-    assert float(lines["shops-liked", "linear-tfidf"]["mean"]) > 0.8
+    assert {key: line["measure"] for key, line in lines.items()} == {
+        (f"shops-{target}", system): measure for system in ("linear-tfidf", "lda", "slda")
+    }
+    assert all(float(line["mean"]) > 0.8 for line in lines.values())
 
 
 def test_quality_says_what_a_file_lacks(data):

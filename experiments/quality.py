@@ -36,15 +36,16 @@ YARDSTICK, TIMES, AT_LEAST = "linear-tfidf", 10, 60.0
 def estimators(measure: str, seed: int, n_jobs: int) -> dict[str, Any]:
     """An estimator of each system that has one for the measure."""
     common = {"random_state": seed, "n_jobs": n_jobs}
+    lda = tomotopy_models.TomotopyLDA(N_TOPICS, **common)
     if measure == "npmi":
-        return {"mirrorlda": TopicModel(N_TOPICS, **common), "lda": tomotopy_models.TomotopyLDA(N_TOPICS, **common)}
+        return {"mirrorlda": TopicModel(N_TOPICS, **common), "lda": lda}
     if measure == "r2":
         return {
             "mirrorlda": TopicRegressor(**common),
             "linear-tfidf": linear.tuned_ridge(linear.TFIDF, measure, n_jobs),
             "linear-counts": linear.tuned_ridge(linear.COUNTS, measure, n_jobs),
             "network": network.tuned_regressor(measure, seed, n_jobs),
-            "lda": tomotopy_models.lda_ridge(measure, seed, n_jobs),
+            "lda": linear.on_proportions(lda, linear.tuned_ridge, measure, n_jobs),
             "slda": tomotopy_models.SupervisedLDARegressor(**common),
         }
     classifiers = {
@@ -52,7 +53,7 @@ def estimators(measure: str, seed: int, n_jobs: int) -> dict[str, Any]:
         "linear-tfidf": linear.tuned_logistic(linear.TFIDF, measure, n_jobs),
         "linear-counts": linear.tuned_logistic(linear.COUNTS, measure, n_jobs),
         "network": network.tuned_classifier(measure, seed, n_jobs),
-        "lda": tomotopy_models.lda_logistic(measure, seed, n_jobs),
+        "lda": linear.on_proportions(lda, linear.tuned_logistic, measure, n_jobs),
     }
     if measure == "roc_auc":
         classifiers["slda"] = tomotopy_models.SupervisedLDAClassifier(**common)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
-from sklearn.pipeline import Pipeline
 
 import paper_settings
 from baselines import gibbs_medlda, gibbs_slda, hybrid_slda, linear, network, spectral_slda, tomotopy_models, variational_slda
@@ -41,12 +40,7 @@ def _ours(estimator: type, **settings: Any) -> Callable[[Job, int], Any]:
 
 
 def _on_proportions(topics: Callable[[Job, int], Any], tuned: Callable[..., Any]) -> Callable[[Job, int], Any]:
-    """A linear model of the proportions of topics that know nothing of the targets."""
-
-    def make(job: Job, n_jobs: int) -> Any:
-        return Pipeline([("topics", topics(job, n_jobs)), ("linear", tuned(linear.PROPORTIONS, job.row.measure, n_jobs))])
-
-    return make
+    return lambda job, n_jobs: linear.on_proportions(topics(job, n_jobs), tuned, job.row.measure, n_jobs)
 
 
 def _theirs(estimator: type, **grid: list[float]) -> Callable[[Job, int], Any]:

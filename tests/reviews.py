@@ -1,4 +1,4 @@
-"""Generated reviews for the experiments' commands."""
+"""Generated reviews, and documents of few subjects, for the experiments' commands."""
 
 import gzip
 import json
@@ -17,3 +17,13 @@ def write_reviews(path, n_docs, *, with_split):
             line = {"text": " ".join(words), "rating": stars, "stars": stars, "group": group, "liked": stars > 2}
             line["sentiment"] = "pos" if stars > 2 else "neg"
             file.write(json.dumps(line | ({"split": "train" if number % 3 else "test"} if with_split else {})) + "\n")
+
+
+def write_subjects(path, n_docs):
+    """Texts of twenty words of one of five subjects, which have twelve words each, and of five words that all have."""
+    rng = np.random.default_rng(0)
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        for number in range(n_docs):
+            words = [f"{'abcde'[number % 5]}{word}" for word in rng.integers(12, size=20)]
+            words += [f"noise{word}" for word in rng.integers(20, size=5)]
+            file.write(json.dumps({"text": " ".join(words)}) + "\n")

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from baselines.search import labelled
+from baselines.classes import class_numbers, signs
 
 # Sweeps over a new document: the first are left out, the mean over the others is kept.
 BURN_IN, KEPT = 20, 30
@@ -154,14 +154,8 @@ class GibbsClassifier(ClassifierMixin, GibbsTopics):
     """Two classes by one response of -1 and 1, more by one for each class against the others."""
 
     def fit(self, X: Any, y: Any) -> Self:
-        y, known = np.asarray(y), labelled(y)
-        self.classes_, numbers = np.unique(np.array(y[known].tolist()), return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(f"y must have two classes or more, found {len(self.classes_)}")
-        signs = np.where(numbers[:, None] == np.arange(len(self.classes_)), 1.0, -1.0)
-        Y = np.full((len(y), len(self.classes_)), np.nan)
-        Y[known] = signs
-        self._fit(X, Y[:, 1:] if len(self.classes_) == 2 else Y)
+        self.classes_, numbers = class_numbers(y)
+        self._fit(X, signs(numbers, len(self.classes_)))
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:

@@ -1,7 +1,8 @@
-"""Linear models of counts and of tf-idf, with features and penalty chosen by cross-validation."""
+"""Linear models of counts, of tf-idf and of topic proportions, with features and penalty chosen by cross-validation."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -37,3 +38,8 @@ def tuned_logistic(features: Features, measure: str, n_jobs: int | None = None) 
     grid = [{"features": [kind], "linear__C": 10 / penalties} for kind, penalties in features]
     folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=0)
     return LabelledSearch(pipeline, grid, scoring=measure, cv=folds, n_jobs=n_jobs)
+
+
+def on_proportions(topics: Any, tuned: Callable[..., Any], measure: str, n_jobs: int | None = None) -> Pipeline:
+    """A linear model of the proportions of topics that know nothing of the targets, learned from documents without one too."""
+    return Pipeline([("topics", topics), ("linear", tuned(PROPORTIONS, measure, n_jobs))])

@@ -24,6 +24,7 @@ from sklearn.model_selection import ShuffleSplit
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from baselines.classes import class_numbers
 from baselines.search import LabelledSearch, labelled
 
 Loss = Callable[[jax.Array, jax.Array], jax.Array]
@@ -249,12 +250,9 @@ class NetworkClassifier(ClassifierMixin, _Network):
     """
 
     def fit(self, X: Any, y: Any) -> Self:
-        y = np.asarray(y)
-        known = np.flatnonzero(labelled(y))
-        self.classes_, numbers = np.unique(np.array(y[known].tolist()), return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(f"y must have two classes or more, found {len(self.classes_)}")
-        self._fit(_documents(X)[known], numbers.astype(np.int32), len(self.classes_), _cross_entropy)
+        self.classes_, numbers = class_numbers(y)
+        known = np.flatnonzero(~np.isnan(numbers))
+        self._fit(_documents(X)[known], numbers[known].astype(np.int32), len(self.classes_), _cross_entropy)
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:

@@ -21,7 +21,7 @@ from scipy.special import psi
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from baselines.search import labelled
+from baselines.classes import class_numbers
 
 # Numbers that a batch may hold in memory at once.
 BATCH = 4_000_000
@@ -281,13 +281,8 @@ class SpectralSLDAClassifier(ClassifierMixin, SpectralTopics):
     """
 
     def fit(self, X: Any, y: Any) -> Self:
-        y, known = np.asarray(y), labelled(y)
-        self.classes_, numbers = np.unique(np.array(y[known].tolist()), return_inverse=True)
-        if len(self.classes_) != 2:
-            raise ValueError(f"y must have two classes, found {len(self.classes_)}: the method has one response")
-        signs = np.full(len(y), np.nan)
-        signs[known] = 2.0 * numbers - 1
-        return self._fit(X, signs)
+        self.classes_, numbers = class_numbers(y, only_two=True)
+        return self._fit(X, 2 * numbers - 1)
 
     def decision_function(self, X: Any) -> np.ndarray:
         return self.transform(X) @ self.coef_

@@ -9,11 +9,9 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from baselines.linear import PROPORTIONS, tuned_logistic, tuned_ridge
-from baselines.search import labelled
+from baselines.classes import class_numbers
 
 # Training ends when this many iterations of Gibbs sampling have added less than this to the log-likelihood of a word.
 ITERATIONS, GAIN, MOST_ITERATIONS = 50, 0.005, 1000
@@ -100,18 +98,6 @@ class TomotopyLDA(TransformerMixin, BaseEstimator):
         return theta
 
 
-def lda_ridge(measure: str, seed: int, n_jobs: int = 1) -> Pipeline:
-    """Ridge regression on the proportions of LDA's topics; these are learned from documents without a label too."""
-    topics = TomotopyLDA(random_state=seed, n_jobs=n_jobs)
-    return Pipeline([("topics", topics), ("linear", tuned_ridge(PROPORTIONS, measure, n_jobs))])
-
-
-def lda_logistic(measure: str, seed: int, n_jobs: int = 1) -> Pipeline:
-    """Logistic regression on the proportions of LDA's topics; these are learned from documents without a label too."""
-    topics = TomotopyLDA(random_state=seed, n_jobs=n_jobs)
-    return Pipeline([("topics", topics), ("linear", tuned_logistic(PROPORTIONS, measure, n_jobs))])
-
-
 class _SupervisedLDA(BaseEstimator):
     """One response; documents whose response is NaN have none."""
 
@@ -156,13 +142,8 @@ class SupervisedLDAClassifier(ClassifierMixin, _SupervisedLDA):
     """tomotopy's sLDA with a binary response."""
 
     def fit(self, X: Any, y: Any) -> Self:
-        y, known = np.asarray(y), labelled(y)
-        self.classes_, numbers = np.unique(np.array(y[known].tolist()), return_inverse=True)
-        if len(self.classes_) != 2:
-            raise ValueError(f"y must have two classes, found {len(self.classes_)}")
-        responses = np.full(len(y), np.nan)
-        responses[known] = numbers
-        self._fit(X, responses, "b")
+        self.classes_, numbers = class_numbers(y, only_two=True)
+        self._fit(X, numbers, "b")
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:

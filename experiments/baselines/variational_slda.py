@@ -18,7 +18,7 @@ from sklearn.cluster import kmeans_plusplus
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from baselines.search import labelled
+from baselines.classes import class_numbers, signs
 from baselines.variational_updates import update
 
 # Pseudo-count of each word in each topic: a Dirichlet prior of 1 + SMOOTHING, whose log-density is part of the bound.
@@ -289,15 +289,10 @@ class VariationalSLDAClassifier(ClassifierMixin, _VariationalSLDA):
     """
 
     def fit(self, X: Any, y: Any) -> Self:
-        y, known = np.asarray(y), labelled(y)
-        self.classes_, numbers = np.unique(np.array(y[known].tolist()), return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(f"y must have two classes or more, found {len(self.classes_)}")
-        members = numbers[:, None] == np.arange(len(self.classes_))
-        self.shares_ = members.mean(axis=0)
-        signs = np.full((len(y), len(self.classes_)), np.nan)
-        signs[known] = np.where(members, 1.0, -1.0)
-        self._fit(X, signs[:, 1:] if len(self.classes_) == 2 else signs)
+        self.classes_, numbers = class_numbers(y)
+        _, members = np.unique(numbers[~np.isnan(numbers)], return_counts=True)
+        self.shares_ = members / members.sum()
+        self._fit(X, signs(numbers, len(self.classes_)))
         self.coef_ = self.U_
         return self
 

@@ -1,4 +1,4 @@
-"""Simpler methods, measured as the model is."""
+"""Simpler methods that an evaluation has beside the model, measured as it is."""
 
 import numpy as np
 import pytest

@@ -1,0 +1,117 @@
+"""Folds of the rows that experiments measure: which documents they hold, and with which targets."""
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "experiments"))
+
+from rows import N_FOLDS, Row, fold
+
+N_DOCS = 97
+# Of each ten documents; the last two have no target.
+NUMBERS = [1, 2, 3, 4, 5, 6, 7, 8, None, ...]
+NAMES = ["one", "one", "two", "two", "two", "two", "two", "three", None, ...]
+COUNTS = {"one": 1, "two": 2, "three": 3}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """Documents that say what they are: "b" as often as their place says, from one on, "c" and "d" as often as their targets.
+
+    A target is null, or its field is not there.
+    """
+    path = tmp_path_factory.mktemp("rows") / "documents.jsonl"
+    lines = []
+    for place in range(N_DOCS):
+        targets = {"number": NUMBERS[place % 10], "name": NAMES[place % 10]}
+        targets = {field: value for field, value in targets.items() if value is not ...}
+        words = ["b"] * (place + 1) + ["c"] * (targets.get("number") or 0) + ["d"] * COUNTS.get(targets.get("name"), 0)
+        lines.append(json.dumps({"text": " ".join(words), "split": "train"} | targets))
+    path.write_text("\n".join(lines))
+    return path
+
+
+def row_of(path, target, **options):
+    return Row("row", path, target, {"number": "r2", "name": "accuracy", None: "npmi"}[target], **options)
+
+
+def places(X):
+    return (X[:, [0]].toarray().ravel() - 1).astype(int).tolist()
+
+
+def targets_in(X, target):
+    return X[:, [1 if target == "number" else 2]].toarray().ravel().tolist()
+
+
+LABELLED = [place for place in range(N_DOCS) if place % 10 < 8]
+# Without a target all documents are of use.
+KNOWN = {"number": LABELLED, "name": LABELLED, None: list(range(N_DOCS))}
+
+
+@pytest.mark.parametrize("target", KNOWN)
+def test_each_document_is_held_out_once(path, target):
+    held_out = []
+    for number in range(N_FOLDS):
+        data = fold(row_of(path, target), number)
+        train, test = places(data.X), places(data.X_test)
+        assert sorted(train + test) == KNOWN[target]
+        assert abs(len(test) - len(KNOWN[target]) / N_FOLDS) < 3
+        held_out += test
+    assert N_FOLDS == 5
+    assert sorted(held_out) == KNOWN[target]
+
+
+@pytest.mark.parametrize("number", range(N_FOLDS))
+def test_documents_and_targets_belong_together(path, number):
+    numbers = fold(row_of(path, "number"), number)
+    for X, y in [(numbers.X, numbers.y), (numbers.X_test, numbers.y_test)]:
+        assert y.dtype == np.float64
+        assert y.tolist() == targets_in(X, "number") == [NUMBERS[place % 10] for place in places(X)]
+    names = fold(row_of(path, "name"), number)
+    for X, y in [(names.X, names.y), (names.X_test, names.y_test)]:
+        # As text, not as objects: none of them is missing.
+        assert y.dtype.kind == "U"
+        assert [COUNTS[name] for name in y] == targets_in(X, "name")
+    topics = fold(row_of(path, None), number)
+    assert topics.y is None
+    assert topics.y_test is None
+
+
+def test_each_fold_has_its_share_of_each_class(path):
+    in_all = Counter(NAMES[place % 10] for place in LABELLED)
+    for number in range(N_FOLDS):
+        held_out = Counter(fold(row_of(path, "name"), number).y_test.tolist())
+        assert all(abs(held_out[name] - count / N_FOLDS) <= 1 for name, count in in_all.items())
+
+
+def test_folds_are_random_but_always_the_same(path):
+    first, again = (fold(row_of(path, "number"), 2) for _ in range(2))
+    assert (first.X != again.X).nnz == 0
+    assert first.y_test.tolist() == again.y_test.tolist()
+    held_out = places(first.X_test)
+    # Neighbours in the file are not all of one fold.
+    assert max(held_out) - min(held_out) > N_DOCS / 2
+
+
+def test_of_some_documents_and_some_words(path):
+    some = [fold(row_of(path, "number", n_docs=50), number) for number in range(N_FOLDS)]
+    held_out = [place for data in some for place in places(data.X_test)]
+    assert len(held_out) == len(set(held_out))
+    assert 30 < len(held_out) <= 50
+    assert set(held_out) < set(LABELLED)
+    # "b" is the most frequent word, then "c".
+    assert fold(row_of(path, "number"), 0).X.shape[1] == 3
+    two = fold(row_of(path, "number", n_words=2), 0)
+    assert two.X.shape[1] == two.X_test.shape[1] == 2
+    assert targets_in(two.X, "number") == two.y.tolist()
+
+
+@pytest.mark.parametrize("number", [-1, N_FOLDS])
+def test_a_fold_that_is_not_there(path, number):
+    with pytest.raises(ValueError, match=f"fold {number}"):
+        fold(row_of(path, "number"), number)

@@ -1017,6 +1017,13 @@ def test_automatic_numbers_of_layers(X, planted, estimator, response, n_layers):
     assert np.abs(auto.components_ - other.components_).max() > 1e-5
 
 
+@pytest.mark.parametrize(("n_topics", "n_layers"), [(1, 5), (50, 5), (51, 6), (100, 6), (200, 7), (201, 8)])
+def test_many_topics_take_more_layers(X, planted, n_topics, n_layers):
+    model = TopicRegressor(n_topics, n_epochs=1, random_state=0).fit(X, planted.y)
+    alike = TopicRegressor(n_topics, n_epochs=1, n_layers=n_layers, random_state=0).fit(X, planted.y)
+    assert_array_equal(model.components_, alike.components_)
+
+
 @pytest.mark.parametrize("supervised", SUPERVISED)
 @pytest.mark.parametrize("alpha", [1.05, "auto"])
 def test_a_failed_fit_leaves_words_weights_and_alpha(monkeypatch, supervised, X, targets, alpha):

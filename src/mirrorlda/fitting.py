@@ -40,6 +40,8 @@ _START_DOCS = 100_000
 _LARGEST_BATCH = 32
 # Documents that are inferred between two chances to interrupt.
 _INFERRED_DOCS = 4096
+# Each doubling of the topics beyond so many takes one more layer.
+_FEW_TOPICS = 50
 # Where the estimate of alpha starts.
 _FIRST_ALPHA = 1.05
 
@@ -211,7 +213,8 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             raise ValueError(f"alpha must be 'auto', a number or one for each topic, got {alpha!r}")
         if not isinstance(self.step_size, str) and np.ndim(self.step_size):
             raise ValueError("step_size of an estimator must be 'l1', 'kl' or a number")
-        n_layers: Any = response.n_layers if isinstance(self.n_layers, str) and self.n_layers == "auto" else self.n_layers
+        is_auto = isinstance(self.n_layers, str) and self.n_layers == "auto"
+        n_layers: Any = _suitable_layers(response, phi.shape[1]) if is_auto else self.n_layers
         return check_layers(alpha, n_layers, self.step_size, phi, 0)
 
     def _response(self) -> Response:
@@ -542,3 +545,8 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         tags.input_tags.positive_only = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _suitable_layers(response: Response, n_topics: int) -> int:
+    """Theta starts at 1 / n_topics: more topics are further from the corners of the simplex."""
+    return response.n_layers + max(0, int(np.ceil(np.log2(n_topics / _FEW_TOPICS))))

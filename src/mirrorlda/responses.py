@@ -31,8 +31,8 @@ class Response(Protocol):
         Whether topics start on both sides of a score, for more and for less of it. Classes start with one side: less of one is
         more of the others.
     n_layers : int
-        Layers of inference that suit it. Where the scores go through a sigmoid that levels off by itself, fewer: theta then
-        need not come close to the corners of the simplex.
+        Layers of inference that suit it, with up to 50 topics. Where the scores go through a sigmoid that levels off by itself,
+        fewer: theta then need not come close to the corners of the simplex.
     coef_rate : float
         How much faster U learns than the curvature of the loss says.
 

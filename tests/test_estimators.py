@@ -1017,10 +1017,13 @@ def test_automatic_numbers_of_layers(X, planted, estimator, response, n_layers):
     assert np.abs(auto.components_ - other.components_).max() > 1e-5
 
 
-@pytest.mark.parametrize(("n_topics", "n_layers"), [(1, 5), (50, 5), (51, 6), (100, 6), (200, 7), (201, 8)])
-def test_many_topics_take_more_layers(X, planted, n_topics, n_layers):
-    model = TopicRegressor(n_topics, n_epochs=1, random_state=0).fit(X, planted.y)
-    alike = TopicRegressor(n_topics, n_epochs=1, n_layers=n_layers, random_state=0).fit(X, planted.y)
+@pytest.mark.parametrize(
+    ("n_topics", "alpha", "n_layers"),
+    [(1, 1.05, 5), (50, 1.05, 5), (51, 1.05, 6), (100, 1.0, 6), (200, 1.05, 7), (201, 1.05, 8), (200, 0.9, 5)],
+)
+def test_many_topics_take_more_layers(X, planted, n_topics, alpha, n_layers):
+    model = TopicRegressor(n_topics, alpha=alpha, n_epochs=1, random_state=0).fit(X, planted.y)
+    alike = TopicRegressor(n_topics, alpha=alpha, n_epochs=1, n_layers=n_layers, random_state=0).fit(X, planted.y)
     assert_array_equal(model.components_, alike.components_)
 
 

@@ -214,7 +214,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if not isinstance(self.step_size, str) and np.ndim(self.step_size):
             raise ValueError("step_size of an estimator must be 'l1', 'kl' or a number")
         is_auto = isinstance(self.n_layers, str) and self.n_layers == "auto"
-        n_layers: Any = _suitable_layers(response, phi.shape[1]) if is_auto else self.n_layers
+        n_layers: Any = _suitable_layers(response, phi.shape[1], alpha) if is_auto else self.n_layers
         return check_layers(alpha, n_layers, self.step_size, phi, 0)
 
     def _response(self) -> Response:
@@ -547,6 +547,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return tags
 
 
-def _suitable_layers(response: Response, n_topics: int) -> int:
-    """Theta starts at 1 / n_topics: more topics are further from the corners of the simplex."""
-    return response.n_layers + max(0, int(np.ceil(np.log2(n_topics / _FEW_TOPICS))))
+def _suitable_layers(response: Response, n_topics: int, alpha: Any) -> int:
+    """Theta starts at 1 / n_topics: more topics are further from the corners of the simplex, where a sparse prior drives them."""
+    doublings = int(np.ceil(np.log2(n_topics / _FEW_TOPICS))) if np.min(alpha) >= 1 else 0
+    return response.n_layers + max(0, doublings)

@@ -102,7 +102,7 @@ quality: .venv-experiments/installed
 	@[ -n "$(DATA)" ] || { echo "where are the files? make quality DATA=directory" >&2; exit 1; }
 	.venv-experiments/bin/python experiments/quality.py "$(DATA)" $(OPTIONS)
 
-# Days, or with OPTIONS=--quick a quarter of an hour on two cores; what has finished stays in paper-results and is skipped next time.
+# Days, or with OPTIONS=--quick ten minutes on two cores; what has finished stays in paper-results and is skipped next time.
 paper: .venv-experiments/installed
 	@[ -n "$(DATA)" ] || { echo "where are the files? make paper DATA=directory" >&2; exit 1; }
 	.venv-experiments/bin/python experiments/paper.py "$(DATA)" $(OPTIONS)

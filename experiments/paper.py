@@ -20,7 +20,7 @@ EXPERIMENTS = [figure3, table1, table2, figure4, figure5]
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("data", type=Path, metavar="DATA_DIR", help="where tripadvisor_79k.jsonl.gz and imdb.jsonl.gz are")
-    parser.add_argument("--quick", action="store_true", help="a quarter of an hour on two cores; without it, days")
+    parser.add_argument("--quick", action="store_true", help="ten minutes on two cores; without it, days")
     parser.add_argument("--minutes", type=float, help="begin no run of an experiment after so long; go on by the same command")
     parser.add_argument("--out", type=Path, help="folder of the results")
     chosen = parser.parse_args()

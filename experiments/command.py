@@ -141,7 +141,7 @@ def _setting(name: str, chosen: argparse.Namespace, runs: Sequence[Run]) -> Iter
     )
     yield f"{_processor()}, {chosen.processes} runs side by side, each on one core"
     yield f"Python {platform.python_version()}, " + ", ".join(f"{library} {version(library)}" for library in LIBRARIES)
-    days = sorted({datetime.date.fromisoformat(run.day) for run in runs}) or [datetime.date.today()]
+    days = sorted({datetime.date.fromisoformat(run.day) for run in runs if run.day}) or [datetime.date.today()]
     yield " to ".join(dict.fromkeys(f"{day:%d %B %Y}" for day in (days[0], days[-1])))
 
 

@@ -1027,6 +1027,14 @@ def test_many_topics_take_more_layers(X, planted, n_topics, alpha, n_layers):
     assert_array_equal(model.components_, alike.components_)
 
 
+def test_an_estimate_of_alpha_does_not_change_the_number_of_layers(X, planted):
+    auto, given = (
+        TopicRegressor(100, alpha="auto", n_epochs=3, n_layers=n_layers, random_state=0).fit(X, planted.y)
+        for n_layers in ("auto", 6)
+    )
+    assert_array_equal(auto.transform(X), given.transform(X))
+
+
 @pytest.mark.parametrize("supervised", SUPERVISED)
 @pytest.mark.parametrize("alpha", [1.05, "auto"])
 def test_a_failed_fit_leaves_words_weights_and_alpha(monkeypatch, supervised, X, targets, alpha):

@@ -46,7 +46,7 @@ SUPERVISED_PARAMETERS = """n_topics : int or "auto", default="auto"
         mean of 1.05.
     n_layers : int or "auto", default="auto"
         Mirror-descent layers that infer the topic proportions; "auto" is 5 for numbers and 4 for classes, and
-        one more for each doubling of the topics beyond 50, unless alpha is below 1.
+        one more for each doubling of the topics beyond 50, unless alpha is below 1 on average.
     n_epochs : int, default=10
         Passes over the documents.
     learning_rate : float, default=0.01

@@ -214,8 +214,9 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if not isinstance(self.step_size, str) and np.ndim(self.step_size):
             raise ValueError("step_size of an estimator must be 'l1', 'kl' or a number")
         is_auto = isinstance(self.n_layers, str) and self.n_layers == "auto"
-        n_layers: Any = _suitable_layers(response, phi.shape[1], alpha) if is_auto else self.n_layers
-        return check_layers(alpha, n_layers, self.step_size, phi, 0)
+        n_layers: Any = response.n_layers if is_auto else self.n_layers
+        layers = check_layers(alpha, n_layers, self.step_size, phi, 0)
+        return replace(layers, n_layers=layers.n_layers + _more_layers(layers.alpha)) if is_auto else layers
 
     def _response(self) -> Response:
         """The response, once a fit has said what it needs to know of y."""
@@ -547,7 +548,6 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return tags
 
 
-def _suitable_layers(response: Response, n_topics: int, alpha: Any) -> int:
+def _more_layers(alpha: np.ndarray) -> int:
     """Theta starts at 1 / n_topics: more topics are further from the corners of the simplex, where a sparse prior drives them."""
-    doublings = int(np.ceil(np.log2(n_topics / _FEW_TOPICS))) if np.min(alpha) >= 1 else 0
-    return response.n_layers + max(0, doublings)
+    return max(0, int(np.ceil(np.log2(len(alpha) / _FEW_TOPICS)))) if alpha.mean() >= 1 else 0

@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from mirrorlda import (
@@ -24,7 +26,8 @@ from mirrorlda import (
 )
 from mirrorlda.datasets import make_topics
 from mirrorlda.description import Target
-from mirrorlda.examples import ahead, sample
+from mirrorlda.documents import as_documents
+from mirrorlda.examples import Examples, ahead, exact_sum, rounded, sample
 from mirrorlda.topics import describe
 
 N_DOCS, N_WORDS = 700, 80
@@ -91,7 +94,9 @@ FITS = [
     (TopicClassifier, "classes", {}),
     (TopicClassifier, "classes", {"class_weight": "balanced"}),
     (TopicClassifier, "classes", {"class_weight": {"low": 2, "middle": 1, "high": 0.5}}),
+    (TopicClassifier, "classes", {"class_weight": "balanced", "early_stopping": True, "n_epochs": 6, "n_iter_no_change": 1}),
     (TopicClassifier, "missing classes", {}),
+    (TopicClassifier, "missing classes", {"class_weight": {"no": 0.1, "yes": 1 / 3}}),
     (TopicClassifier, "labels", {}),
     (TopicClassifier, "labels", {"class_weight": "balanced"}),
     (TopicClassifier, "ratings", {}),
@@ -117,6 +122,28 @@ def test_a_fit_from_disk_is_that_from_memory_to_the_bit(estimator, kind, options
         assert_array_equal(from_disk.predict(corpus), in_memory.predict(data.X.astype(np.float32)))
     if kind == "labels":
         assert from_disk.classes_.tolist() == ["a", "b"]
+
+
+@given(
+    st.lists(st.floats(0, 1e6) | st.sampled_from([0.1, 1 / 3, 1e300, 5e-324]), min_size=1, max_size=60).flatmap(
+        lambda weights: st.tuples(st.just(weights), st.integers(0, len(weights)))
+    )
+)
+def test_weights_add_up_to_the_same_bits_in_parts(drawn):
+    weights, end = np.array(drawn[0]), drawn[1]
+    documents = as_documents(sp.csr_array((len(weights), 1), dtype=np.float32))
+    total = exact_sum(weights[:end]) + exact_sum(weights[end:])
+    assert rounded(total) == Examples(documents, np.zeros(len(weights)), weights).total_weight
+    assert rounded(total - exact_sum(weights[:end])) == Examples(documents, np.zeros(len(weights)), weights[end:]).total_weight
+
+
+@pytest.mark.parametrize("heavy", [np.inf, 1e308, -1.0])
+def test_class_weights_of_a_corpus_are_checked(stored, data, heavy):
+    y, corpus = stored("classes")
+    model = TopicClassifier(class_weight={"low": heavy, "middle": heavy, "high": heavy}, n_epochs=1)
+    for arguments in [(corpus,), (data.X, y)]:
+        with pytest.raises(ValueError, match="class_weight must be finite"):
+            model.fit(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -190,12 +217,12 @@ def test_paths_and_texts_are_not_taken_for_counts(tmp_path, data):
     model = TopicRegressor(3, n_epochs=1, random_state=0).fit(data.X, data.y)
     texts = ["nice hotel", "dirty room"]
     kinds = [texts, np.array(texts), np.array([None, *texts], object), pd.Series(texts), pd.Series(texts, dtype="string")]
-    for given in [*kinds, pd.Series(texts, dtype="category")]:
+    for wrong in [*kinds, pd.Series(texts, dtype="category")]:
         with pytest.raises(ValueError, match="X holds text: count its words"):
-            model.predict(given)
-    for given in (np.ones(3), pd.Series([1.0, 2.0]), sp.coo_array(np.ones(3))):
+            model.predict(wrong)
+    for wrong in (np.ones(3), pd.Series([1.0, 2.0]), sp.coo_array(np.ones(3))):
         with pytest.raises((ValueError, TypeError), match=r"Expected (2D|a 2-dimensional)|[Dd]imension|1-?[dD]"):
-            model.predict(given)
+            model.predict(wrong)
 
 
 def test_what_a_corpus_has_no_place_for_is_refused(stored, data):

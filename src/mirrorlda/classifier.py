@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from fractions import Fraction
 from functools import partial
 from typing import Any, Self
 
@@ -18,7 +19,7 @@ from sklearn.utils.validation import column_or_1d
 from mirrorlda.corpus import Corpus
 from mirrorlda.docstrings import COMMON_PARAMETERS, SUPERVISED_PARAMETERS, documented
 from mirrorlda.documents import Documents
-from mirrorlda.examples import PART_DOCS, Examples, StoredExamples, chunks
+from mirrorlda.examples import PART_DOCS, Examples, StoredExamples, chunks, exact_sum, rounded
 from mirrorlda.fitting import check_cluster, unchanged_on_failure
 from mirrorlda.responses import Response, Sigmoid, Softmax
 from mirrorlda.supervised import SupervisedTopicEstimator
@@ -329,14 +330,19 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
         known, class_weight = corpus.select(labelled=True), self.class_weight
         if isinstance(class_weight, str) and class_weight == "balanced":
             class_weight = self._balanced(known)
-        total = float(corpus.n_docs)
         if isinstance(class_weight, dict) and not self._is_multilabel:
             # All classes at once: a few documents may have none of those that are named.
             weights = _weights_of(class_weight, self.classes_)
             class_weight = dict(zip(self.classes_.tolist(), weights.tolist(), strict=True))
+        labelled = Fraction(known.n_docs)
         if class_weight is not None:
-            total += sum(float((_weights_of(class_weight, y) - 1).sum()) for y in _stored_targets(known))
-            self._check_weights(total - (corpus.n_docs - known.n_docs))
+            labelled = Fraction(0)
+            for y in _stored_targets(known):
+                weights = _weights_of(class_weight, y)
+                self._check_weights(1.0, weights)
+                labelled += exact_sum(weights)
+            self._check_weights(rounded(labelled))
+        total = labelled + (corpus.n_docs - known.n_docs)
         return StoredExamples(corpus, partial(self._encoded, class_weight), total, self._is_logarithmic())
 
     def _balanced(self, known: Corpus) -> Any:
@@ -381,7 +387,9 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
         if class_weight is not None and labelled.any():
             weights = weights.copy()
             weights[labelled] *= _weights_of(class_weight, y[labelled])
-            self._check_weights(float(weights[labelled].sum()) if whole else 1.0, weights)
+            with np.errstate(over="ignore"):
+                total = float(weights[labelled].sum()) if whole else 1.0
+            self._check_weights(total, weights)
         if self._is_multilabel:
             if y.shape[1] != len(self.classes_):
                 raise ValueError(f"y has {y.shape[1]} labels, but the model has {len(self.classes_)}")

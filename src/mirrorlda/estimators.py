@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
@@ -168,7 +169,7 @@ class TopicModel(TopicEstimator):
         return evaluate(parameters, source, Words(), layers, effective_n_jobs(self.n_jobs))[1]
 
     def _stored(self, corpus: Corpus) -> StoredExamples:
-        return StoredExamples(corpus, self._encoded, float(corpus.n_docs), self._is_logarithmic())
+        return StoredExamples(corpus, self._encoded, Fraction(corpus.n_docs), self._is_logarithmic())
 
     def _judged_corpus(self, corpus: Corpus) -> Examples:
         return sample(self._stored(corpus), MOST_HELD_OUT)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
 from typing import Protocol, Self, TypeVar
@@ -70,9 +72,13 @@ class Examples:
     def n_docs(self) -> int:
         return self.documents.n_docs
 
-    @property
+    @cached_property
     def total_weight(self) -> float:
-        return sum(float(self.weights[first : first + PART_DOCS].sum()) for first in range(0, self.n_docs, PART_DOCS))
+        """Rounded once, as that of `StoredExamples` is."""
+        try:
+            return math.fsum(self.weights)
+        except OverflowError:
+            return math.inf
 
     @property
     def fingerprint(self) -> str:
@@ -120,18 +126,22 @@ class Examples:
 class StoredExamples:
     """Documents of a corpus on disk, their counts as they are or `logarithmic`.
 
-    `encode` makes examples of some of them: targets as the response takes them, and weights.
+    `encode` makes examples of some of them: targets as the response takes them, and weights, whose `total` is exact.
     """
 
     corpus: Corpus
     encode: Callable[[Documents, np.ndarray | None, np.ndarray | None], Examples]
-    total_weight: float
+    total: Fraction
     logarithmic: bool
     targets: Callable[[Documents], np.ndarray] | None = None
 
     @property
     def n_docs(self) -> int:
         return self.corpus.n_docs
+
+    @property
+    def total_weight(self) -> float:
+        return rounded(self.total)
 
     @property
     def fingerprint(self) -> str:
@@ -165,22 +175,35 @@ class StoredExamples:
 
     def shard(self, number: int, n_shards: int) -> StoredExamples:
         """One of so many parts; its weight is not that of the whole."""
-        return replace(self, corpus=self.corpus.shard(number, n_shards), total_weight=0.0)
+        return replace(self, corpus=self.corpus.shard(number, n_shards), total=Fraction(0))
 
     def hold_out(self, fraction: float, seed: int) -> tuple[StoredExamples, Examples]:
         numbers = _held_out(self.n_docs, fraction, seed)
         held_out = self.take(numbers)
-        weight = self.total_weight - float(held_out.weights.sum())
-        return replace(self, corpus=self.corpus.without(numbers), total_weight=weight), held_out
+        total = self.total - exact_sum(held_out.weights)
+        return replace(self, corpus=self.corpus.without(numbers), total=total), held_out
 
     def without_unlabelled(self) -> StoredExamples:
         labelled = self.corpus.select(labelled=True)
         # What has no target weighs 1.
-        weight = self.total_weight - (self.n_docs - labelled.n_docs)
-        return replace(self, corpus=labelled, total_weight=weight)
+        total = self.total - (self.n_docs - labelled.n_docs)
+        return replace(self, corpus=labelled, total=total)
 
     def completed(self, targets: Callable[[Documents], np.ndarray]) -> StoredExamples:
         return replace(self, targets=targets)
+
+
+def exact_sum(weights: np.ndarray) -> Fraction:
+    """Their sum without rounding, so that it does not matter in which parts they are added; they are finite."""
+    values, counts = np.unique(weights, return_counts=True)
+    return sum((Fraction(value) * count for value, count in zip(values.tolist(), counts.tolist(), strict=True)), Fraction(0))
+
+
+def rounded(total: Fraction) -> float:
+    try:
+        return float(total)
+    except OverflowError:
+        return math.inf
 
 
 def sample(source: Source, size: int) -> Examples:

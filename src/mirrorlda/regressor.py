@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
@@ -263,7 +264,7 @@ class TopicRegressor(RegressorMixin, SupervisedTopicEstimator):  # type: ignore[
                 yield known.targets(numbers)[0].reshape(len(numbers), -1), np.ones(len(numbers))
 
         self._set_scale(parts, n_targets)
-        return StoredExamples(corpus, self._encoded, float(corpus.n_docs), self._is_logarithmic())
+        return StoredExamples(corpus, self._encoded, Fraction(corpus.n_docs), self._is_logarithmic())
 
     def _encoded(self, documents: Documents, y: np.ndarray | None, labelled: np.ndarray | None) -> Examples:
         """Examples of documents of a corpus with their targets as stored."""

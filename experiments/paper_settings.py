@@ -55,6 +55,7 @@ SETTINGS: dict[str, Any] = {
     "n_epochs": N_EPOCHS,
     "batch_size": BATCH_SIZE,
     "count_scale": "linear",
+    "learning_rate": 0.01,
     "word_learning_rate": 0.0,
     "word_dropout": 0.0,
     "learning_rate_decay": "constant",

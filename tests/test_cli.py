@@ -275,7 +275,7 @@ def test_options_come_from_a_file_and_are_kept_with_the_model(folder, tmp_path):
     assert kept["topics"] == 3
     model, about = trained.read(tmp_path / "m")
     assert (model.n_topics, model.n_epochs, model.batch_size) == (3, 2, (100, 200))
-    assert about.configuration["learning_rate"] == 0.01
+    assert about.configuration["learning_rate"] == "auto"
     run("train", "--config", tmp_path / "m" / "config.toml", "-q", "-o", tmp_path / "again")
     assert (tmp_path / "again" / "model.mirrorlda").read_bytes() == (tmp_path / "m" / "model.mirrorlda").read_bytes()
     (tmp_path / "b.toml").write_text("topic = 3\n")

@@ -276,8 +276,8 @@ def test_bad_targets_are_refused(X, planted):
         ({"batch_size": 0}, "batch_size must be a whole number of at least 1, got 0"),
         ({"batch_size": (10, 20, 30)}, "a pair of them"),
         ({"batch_size": 2.5}, "batch_size must be a whole number"),
-        ({"learning_rate": -0.1}, "learning_rate must be a finite number of at least 0, got -0.1"),
-        ({"learning_rate": np.nan}, "learning_rate must be a finite number"),
+        ({"learning_rate": -0.1}, "learning_rate must be .*a finite number of at least 0, got -0.1"),
+        ({"learning_rate": np.nan}, "learning_rate must be .*a finite number"),
         ({"learning_rate_decay": "cosine"}, "learning_rate_decay must be 'linear' or 'constant', got 'cosine'"),
         ({"average_from": -1}, "average_from must be"),
         ({"validation_fraction": 1.0}, "validation_fraction must be between 0 and 1, got 1.0"),
@@ -987,6 +987,7 @@ def test_the_documents_own_likelihood_can_be_learned_as_well(supervised, X, targ
         ({"generative_weight": np.inf}, "generative_weight must be a finite number of at least 0, got inf"),
         ({"count_scale": "sqrt"}, "count_scale must be 'log' or 'linear', got 'sqrt'"),
         ({"n_layers": "many"}, "n_layers must be .* got 'many'"),
+        ({"learning_rate": "fast"}, "learning_rate must be 'auto' or a finite number of at least 0, got 'fast'"),
         ({"n_topics": "many"}, "n_topics must be .* got 'many'"),
     ],
     ids=str,
@@ -1025,6 +1026,31 @@ def test_many_topics_take_more_layers(X, planted, n_topics, alpha, n_layers):
     model = TopicRegressor(n_topics, alpha=alpha, n_epochs=1, random_state=0).fit(X, planted.y)
     alike = TopicRegressor(n_topics, alpha=alpha, n_epochs=1, n_layers=n_layers, random_state=0).fit(X, planted.y)
     assert_array_equal(model.components_, alike.components_)
+
+
+@pytest.mark.parametrize(("n_words", "learning_rate"), [(N_WORDS, 0.01), (10_000, 0.01), (40_000, 0.005)])
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_automatic_learning_rates(X, planted, n_words, learning_rate, method):
+    wide = sp.csr_array((X.data, X.indices, X.indptr), shape=(N_DOCS, n_words))
+    options = {"n_epochs": 2, "random_state": 0}
+    auto = getattr(TopicRegressor(3, **options), method)(wide, planted.y)
+    given = getattr(TopicRegressor(3, learning_rate=learning_rate, **options), method)(wide, planted.y)
+    assert_array_equal(auto.components_, given.components_)
+
+
+def test_words_that_never_occur_do_not_lengthen_the_steps(X, planted):
+    """Beyond 10,000; up to there a step is longer with more words."""
+
+    def moved(n_words):
+        wide = sp.csr_array((X.data, X.indices, X.indptr), shape=(N_DOCS, n_words))
+        model = TopicRegressor(3, n_epochs=1, learning_rate_decay="constant", average_from=1, beta=1.0, random_state=0)
+        still = clone(model).set_params(learning_rate=0.0)
+        topics = [each.fit(wide, planted.y).components_[:, : X.shape[1]] for each in (model, still)]
+        after, before = (each / each.sum(axis=1, keepdims=True) for each in topics)
+        return float(np.abs(np.log(after / before)).mean())
+
+    assert moved(10_000) > 3 * moved(N_WORDS)
+    assert moved(90_000) == pytest.approx(moved(10_000), rel=0.1)
 
 
 def test_an_estimate_of_alpha_does_not_change_the_number_of_layers(X, planted):

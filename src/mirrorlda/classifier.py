@@ -91,7 +91,7 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
         step_size: str | float = "l1",
         n_epochs: int = 10,
         batch_size: int | tuple[int, int] | str = "auto",
-        learning_rate: float = 0.01,
+        learning_rate: float | str = "auto",
         coef_learning_rate: float = 0.5,
         word_learning_rate: float = 0.03,
         word_dropout: float = 0.25,

@@ -49,8 +49,9 @@ SUPERVISED_PARAMETERS = """n_topics : int or "auto", default="auto"
         one more for each doubling of the topics beyond 50, unless alpha is below 1 on average.
     n_epochs : int, default=10
         Passes over the documents.
-    learning_rate : float, default=0.01
-        Of the topics, relative to the root mean square of each topic's gradients.
+    learning_rate : float or "auto", default="auto"
+        Of the topics, relative to the root mean square of each topic's gradients. "auto" is 0.01, and less beyond
+        10,000 words.
     coef_learning_rate : float, default=0.5
         Of the coefficients, relative to the curvature of the loss.
     word_learning_rate : float, default=0.03

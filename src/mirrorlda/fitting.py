@@ -110,7 +110,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     step_size: str | float
     n_epochs: int | str
     batch_size: int | tuple[int, int] | str
-    learning_rate: float
+    learning_rate: float | str
     learning_rate_decay: str
     average_from: float
     early_stopping: bool
@@ -285,9 +285,9 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _schedule(self, examples: Examples, n_docs: int, response: Response, n_epochs: int | None = None) -> Schedule:
         """For `n_docs` documents, of which `examples` are some."""
         check_whole("n_iter_no_change", self.n_iter_no_change)
-        for name in ("learning_rate", "coef_learning_rate", "word_learning_rate", "average_from", "generative_weight"):
-            if not (isinstance(value := getattr(self, name), Real) and 0 <= float(value) < np.inf):
-                raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
+        learning_rate = self._learning_rate(examples.documents.n_words)
+        for name in ("coef_learning_rate", "word_learning_rate", "average_from", "generative_weight"):
+            self._check_amount(name)
         if not (isinstance(self.word_dropout, Real) and 0 <= float(self.word_dropout) < 1):
             raise ValueError(f"word_dropout must be a fraction of at least 0 and below 1, got {self.word_dropout!r}")
         if not 1 <= self.beta < np.inf:
@@ -301,7 +301,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return Schedule(
             n_epochs=self._n_epochs() if n_epochs is None else n_epochs,
             batch_sizes=batch_sizes,
-            learning_rate=self.learning_rate,
+            learning_rate=learning_rate,
             coef_learning_rate=self.coef_learning_rate * response.coef_rate / response.curvature(examples.y, examples.weights),
             decay=self.learning_rate_decay,
             average_from=self.average_from,
@@ -311,6 +311,16 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             word_weight=response.word_weight + self.generative_weight / words_per_document,
             guide=_GUIDE,
         )
+
+    def _learning_rate(self, n_words: int) -> float:
+        """Of the topics, with a vocabulary of so many words."""
+        return self._check_amount("learning_rate")
+
+    def _check_amount(self, name: str, otherwise: str = "") -> float:
+        """A parameter that is a number; `otherwise` says what else it may be."""
+        if not (isinstance(value := getattr(self, name), Real) and 0 <= float(value) < np.inf):
+            raise ValueError(f"{name} must be {otherwise}a finite number of at least 0, got {value!r}")
+        return float(value)
 
     # Measured on 500 to 63,000 reviews: ten epochs on large batches beat more steps on small ones.
 

@@ -22,6 +22,9 @@ from mirrorlda.targets import without_missing
 # Documents without a target get the model's own, so often; one round is enough for ratings, classes gain until the third.
 _N_ROUNDS = 3
 _ROUND_EPOCHS = 4
+# learning_rate="auto", and how many words may have it. Rates are relative to the root mean square over all words, which rare ones
+# make small: beyond, the steps on the others stay as long as with so many.
+_RATE, _FEW_WORDS = 0.01, 10_000
 
 
 class SupervisedTopicEstimator(TopicEstimator):
@@ -45,6 +48,11 @@ class SupervisedTopicEstimator(TopicEstimator):
 
     def _response(self) -> Response:
         return self._fitted_response
+
+    def _learning_rate(self, n_words: int) -> float:
+        if isinstance(self.learning_rate, str) and self.learning_rate == "auto":
+            return _RATE * float(np.sqrt(min(1.0, _FEW_WORDS / n_words)))
+        return self._check_amount("learning_rate", otherwise="'auto' or ")
 
     def _check_gamma(self) -> None:
         if not (np.isfinite(self.gamma) and self.gamma > 0):

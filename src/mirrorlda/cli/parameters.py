@@ -104,7 +104,7 @@ PARAMETERS = (
     _parameter("n_layers", "--layers", _Either(("auto",), _WHOLE), "Mirror-descent layers of inference."),
     _parameter("step_size", "--step-size", _Either(("l1", "kl"), _NUMBER), "Rule of the line search, or a constant step."),
     _parameter("batch_size", "--batch-size", _Either(("auto",), _Sizes()), "Documents a step; a pair grows from first to last."),
-    _parameter("learning_rate", "--learning-rate", _NUMBER, "Of the topics."),
+    _parameter("learning_rate", "--learning-rate", _Either(("auto",), _NUMBER), "Of the topics."),
     _parameter("coef_learning_rate", "--coef-learning-rate", _NUMBER, "Of the coefficients."),
     _parameter("word_learning_rate", "--word-learning-rate", _NUMBER, "Of the words' weights."),
     _parameter("learning_rate_decay", "--learning-rate-decay", click.Choice(["linear", "constant"]), "How the rates fall."),

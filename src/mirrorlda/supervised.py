@@ -22,9 +22,6 @@ from mirrorlda.targets import without_missing
 # Documents without a target get the model's own, so often; one round is enough for ratings, classes gain until the third.
 _N_ROUNDS = 3
 _ROUND_EPOCHS = 4
-# learning_rate="auto", and how many words may have it. Rates are relative to the root mean square over all words, which rare ones
-# make small: beyond, the steps on the others stay as long as with so many.
-_RATE, _FEW_WORDS = 0.01, 10_000
 
 
 class SupervisedTopicEstimator(TopicEstimator):
@@ -33,6 +30,7 @@ class SupervisedTopicEstimator(TopicEstimator):
     gamma: float
     response: Any
     _fitted_response: Response
+    _auto_learning_rate = 0.01
 
     def predict_text(self, texts: Iterable[str]) -> np.ndarray:
         """What `predict` says of texts, whose words are counted as those of the training texts were.
@@ -48,11 +46,6 @@ class SupervisedTopicEstimator(TopicEstimator):
 
     def _response(self) -> Response:
         return self._fitted_response
-
-    def _learning_rate(self, n_words: int) -> float:
-        if isinstance(self.learning_rate, str) and self.learning_rate == "auto":
-            return _RATE * float(np.sqrt(min(1.0, _FEW_WORDS / n_words)))
-        return self._check_amount("learning_rate", otherwise="'auto' or ")
 
     def _check_gamma(self) -> None:
         if not (np.isfinite(self.gamma) and self.gamma > 0):

@@ -71,4 +71,5 @@ def test_no_gradient_passes_a_component_on_the_floor(make_problem, name):
     expected = oracle.value_and_grad(phi, U, X, y, getattr(oracle, name), gamma=GAMMA, **options)
     assert_gradients_agree(gradient, expected, 1e-9)
     loss, (grad_phi, grad_X, grad_U) = jax_value_and_grad(phi, X.toarray(), U, y, alpha, options["step_size"], name=name)
-    assert_gradients_agree(gradient, oracle.Gradient(loss, grad_phi, grad_U, grad_X[0]), 1e-9)
+    # Large terms cancel here, and JAX adds them in an order of its own; a slope that passed would be off by far more.
+    assert_gradients_agree(gradient, oracle.Gradient(loss, grad_phi, grad_U, grad_X[0]), 1e-7)

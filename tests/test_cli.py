@@ -522,7 +522,7 @@ def test_what_was_learned_from_is_not_called_held_out(folder, tmp_path, model):
 
 
 def test_topics_of_a_text_without_a_prediction(folder, tmp_path):
-    train(folder, tmp_path / "m", "--task", "topics")
+    train(folder, tmp_path / "m", "--task", "topics", "--learning-rate", "auto")
     assert len(run("explain", tmp_path / "m", "A clean room").stdout.splitlines()) == 5
     assert len(json.loads(run("explain", tmp_path / "m", "A clean room", "--json").stdout)["topics"]) == 4
 

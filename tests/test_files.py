@@ -292,6 +292,8 @@ def test_what_cannot_be_loaded_is_not_saved(path):
         {"random_state": object()},
         {"seed_words": {0: object}},
         {"alpha": "high"},
+        {"learning_rate": "fast"},
+        {"learning_rate": np.nan},
         {"n_jobs": 0},
     ):
         with pytest.raises(ValueError, match=next(iter(parameters))):

@@ -40,7 +40,6 @@ def small_windows(monkeypatch):
         monkeypatch.setattr(f"mirrorlda.{name}.SHARD_DOCS", 256)
     monkeypatch.setattr("mirrorlda.corpus.SHARD_BLOCKS", 1)
     monkeypatch.setattr("mirrorlda.shuffle._WINDOW_DOCS", 512)
-    monkeypatch.setattr("mirrorlda.examples.PART_DOCS", 100)
     for name in ("regressor", "classifier"):
         monkeypatch.setattr(f"mirrorlda.{name}.PART_DOCS", 100)
     monkeypatch.setattr("mirrorlda.training.SCORED_DOCS", 200)

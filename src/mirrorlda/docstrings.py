@@ -50,8 +50,8 @@ SUPERVISED_PARAMETERS = """n_topics : int or "auto", default="auto"
     n_epochs : int, default=10
         Passes over the documents.
     learning_rate : float or "auto", default="auto"
-        Of the topics, relative to the root mean square of each topic's gradients. "auto" is 0.01, and less beyond
-        10,000 words.
+        Of the topics, relative to the root mean square of each topic's gradients. "auto" is 0.01, times
+        sqrt(10,000 / n_words) beyond 10,000 words.
     coef_learning_rate : float, default=0.5
         Of the coefficients, relative to the curvature of the loss.
     word_learning_rate : float, default=0.03

@@ -75,10 +75,7 @@ class Examples:
     @cached_property
     def total_weight(self) -> float:
         """Rounded once, as that of `StoredExamples` is."""
-        try:
-            return math.fsum(self.weights)
-        except OverflowError:
-            return math.inf
+        return math.fsum(self.weights)
 
     @property
     def fingerprint(self) -> str:

@@ -41,7 +41,7 @@ _INFERRED_DOCS = 4096
 # Where the estimate of alpha starts.
 _FIRST_ALPHA = 1.05
 
-# What seed words are of their topic at the start.
+# The part of a guided topic that its seed words are at the start.
 _GUIDED_START = 0.5
 
 

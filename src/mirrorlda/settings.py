@@ -26,7 +26,7 @@ _GUIDE = 0.02
 
 
 class Settings:
-    """Parameters that the estimators share."""
+    """Parameters that the estimators share; `TopicEstimator` is what is done with them."""
 
     n_topics: int | str
     alpha: Any
@@ -48,7 +48,7 @@ class Settings:
     seed_words: Any
     coef_learning_rate: float = 0.0
     count_scale: str
-    # learning_rate="auto", up to _FEW_WORDS words; None where there is no such.
+    # learning_rate="auto", up to _FEW_WORDS words; None: the estimator has none.
     _auto_learning_rate: float | None = None
     # batch_size="auto": a batch is this part of the documents, and has at most so many.
     _auto_batch: tuple[int, int] = (8, 1000)

@@ -104,7 +104,12 @@ PARAMETERS = (
     _parameter("n_layers", "--layers", _Either(("auto",), _WHOLE), "Mirror-descent layers of inference."),
     _parameter("step_size", "--step-size", _Either(("l1", "kl"), _NUMBER), "Rule of the line search, or a constant step."),
     _parameter("batch_size", "--batch-size", _Either(("auto",), _Sizes()), "Documents a step; a pair grows from first to last."),
-    _parameter("learning_rate", "--learning-rate", _Either(("auto",), _NUMBER), "Of the topics."),
+    _parameter(
+        "learning_rate",
+        "--learning-rate",
+        _Either(("auto",), _NUMBER),
+        "Of the topics; auto is 0.01, and less beyond 10,000 words.",
+    ),
     _parameter("coef_learning_rate", "--coef-learning-rate", _NUMBER, "Of the coefficients."),
     _parameter("word_learning_rate", "--word-learning-rate", _NUMBER, "Of the words' weights."),
     _parameter("learning_rate_decay", "--learning-rate-decay", click.Choice(["linear", "constant"]), "How the rates fall."),
@@ -148,8 +153,9 @@ def estimator(task: str, given: Mapping[str, Any]) -> Any:
     for parameter in PARAMETERS:
         if parameter.name in wanted and parameter.name not in known:
             raise click.UsageError(f"{parameter.flag} does not apply to {task}")
-    if task == "topics" and wanted.get("n_topics") == "auto":
-        del wanted["n_topics"]
+    if task == "topics":
+        # Without targets there is nothing that these could follow.
+        wanted = {name: value for name, value in wanted.items() if name not in ("n_topics", "learning_rate") or value != "auto"}
     if "response" in wanted and task != "regression":
         raise click.UsageError(f"--response is for numbers, and the task is {task}")
     if "seed_words" in wanted:

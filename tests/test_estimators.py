@@ -241,6 +241,9 @@ def test_wrong_shapes_are_refused(estimator, X, y):
         small(estimator).fit(X, y, sample_weight=-np.ones(N_DOCS))
     with pytest.raises(ValueError, match="zero"):
         small(estimator).fit(X, y, sample_weight=np.zeros(N_DOCS))
+    for extreme in (1e308, 1e-308):
+        with pytest.raises(ValueError, match=r"largest sample_weight is 1e.*308, expected it between 1e-12 and 1e\+12"):
+            small(estimator).fit(X, y, sample_weight=np.full(N_DOCS, extreme))
     if y is not None:
         with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[300, 5\]"):
             small(estimator).fit(X, y[:5])

@@ -38,6 +38,8 @@ _SUMMARY_DOCS = 20_000
 _START_DOCS = 100_000
 # Documents that are inferred between two chances to interrupt.
 _INFERRED_DOCS = 4096
+# Sums of larger weights, and of their squares, leave the range of float32.
+_LARGEST_WEIGHT = 1e12
 # Where the estimate of alpha starts.
 _FIRST_ALPHA = 1.05
 
@@ -192,6 +194,9 @@ class TopicEstimator(Settings, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         labelled = np.ones(len(weights), bool) if labelled is None else labelled
         if not weights.any():
             raise ValueError("sample_weight is zero for all documents")
+        if not 1 / _LARGEST_WEIGHT <= weights.max() <= _LARGEST_WEIGHT:
+            expected = f"expected it between {1 / _LARGEST_WEIGHT:g} and {_LARGEST_WEIGHT:g}"
+            raise ValueError(f"the largest sample_weight is {weights.max():g}, {expected}")
         if not weights[labelled].any():
             raise ValueError("sample_weight is zero for all documents that have a target")
         if not weights.all():

@@ -920,7 +920,7 @@ def test_words_have_weights(supervised, X, targets):
     assert model.word_weights_.min() >= 0.1
     assert model.word_weights_.max() <= 3
     assert model.word_weights_.std() > 1e-3
-    assert_array_equal(model.alpha_, np.full(3, model.alpha, np.float32))
+    assert_array_equal(model.alpha_, np.full(3, 1 + 2 / 23, np.float32))
     plain = clone(model).set_params(word_learning_rate=0.0).fit(X, targets[supervised])
     assert not hasattr(plain, "word_weights_")
     assert not hasattr(small(TopicModel).fit(X), "word_weights_")

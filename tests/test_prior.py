@@ -107,11 +107,29 @@ def test_an_estimated_alpha_is_kept_and_used(estimator, planted, y, early_stoppi
     assert early_stopping or np.ptp(model.alpha_) > 1e-3
     assert_allclose(model.transform(X), infer_plainly(model, X, 5), rtol=1e-6, atol=1e-9)
     fixed = estimator(6, n_layers=5, random_state=0, **options).fit(X, y)
-    assert_array_equal(fixed.alpha_, fixed.alpha)
+    assert_array_equal(fixed.alpha_, 1.02 if estimator is TopicModel else 1 + 2 / 26)
     assert early_stopping or np.abs(fixed.transform(X) - model.transform(X)).max() > 1e-3
     if early_stopping:
         scores = model.history_["validation_score"]
         assert len(scores) == min(12, int(np.argmax(scores)) + 7)
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize(("n_topics", "alpha"), [(1, 1 + 2 / 21), (5, 1.08), (20, 1.05), (180, 1.01)])
+def test_a_prior_that_is_not_given_follows_the_number_of_topics(estimator, planted, y, n_topics, alpha, method):
+    model = estimator(n_topics, alpha=None, random_state=0)
+    if method == "fit":
+        model.set_params(n_epochs=1)
+    getattr(model, method)(planted.X.astype(np.float64), y)
+    assert_allclose(model.alpha_, np.full(n_topics, alpha), rtol=1e-15)
+
+
+@pytest.mark.parametrize("n_topics", [6, 40])
+def test_with_targets_an_estimate_keeps_the_mean_that_the_prior_has_without(planted, n_topics):
+    X = planted.X.astype(np.float64)
+    model = TopicRegressor(n_topics, alpha="auto", random_state=0).fit(X, planted.theta[:, 0])
+    assert np.ptp(model.alpha_) > 1e-3
+    assert_allclose(model.alpha_.mean(), 1 + 2 / (n_topics + 20), rtol=1e-9)
 
 
 def test_documents_of_few_topics_have_a_smaller_alpha():
@@ -131,5 +149,5 @@ def test_a_stream_cannot_estimate_alpha(estimator, planted, y):
 
 
 def test_another_word_for_alpha_is_refused(estimator, planted, y):
-    with pytest.raises(ValueError, match="alpha must be 'auto', a number or one for each topic, got 'automatic'"):
+    with pytest.raises(ValueError, match="alpha must be None, 'auto', a number or one for each topic, got 'automatic'"):
         estimator(3, alpha="automatic").fit(planted.X, y)

@@ -43,7 +43,7 @@ def _is_flag(value: Any) -> bool:
 def _is_alpha(value: Any) -> bool:
     if isinstance(value, list | tuple | np.ndarray):
         return len(np.shape(value)) == 1 and np.asarray(value).dtype.kind in "fiu"
-    return _is_number(value) or value == "auto"
+    return value is None or _is_number(value) or value == "auto"
 
 
 def _is_batch_size(value: Any) -> bool:
@@ -60,7 +60,7 @@ _EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "n_layers": (lambda v: _is_count(v) and (v == "auto" or v <= _MOST_LAYERS), f"'auto' or at most {_MOST_LAYERS}"),
     "n_epochs": (lambda v: is_whole(v, 1, 2**31), "a whole number of at least 1"),
     "n_iter_no_change": (lambda v: is_whole(v, 1, 2**31), "a whole number of at least 1"),
-    "alpha": (_is_alpha, "a number, one for each topic or 'auto'"),
+    "alpha": (_is_alpha, "None, a number, one for each topic or 'auto'"),
     "step_size": (
         lambda v: v in ("l1", "kl") if isinstance(v, str) else _is_number(v, _LARGEST) and v >= 0,
         "'l1', 'kl' or a number",

@@ -84,7 +84,7 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
         self,
         n_topics: int | str = "auto",
         *,
-        alpha: Any = 1.05,
+        alpha: Any = None,
         beta: float = 1.0001,
         gamma: float = 1.0,
         n_layers: int | str = "auto",

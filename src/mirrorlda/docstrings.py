@@ -41,9 +41,9 @@ COMMON_PARAMETERS = """beta : float, default=1.0001
 SUPERVISED_PARAMETERS = """n_topics : int or "auto", default="auto"
         Number of topics; more of them than the data support stay almost empty. "auto" is 20, or one for each class,
         label or target where there are more.
-    alpha : float, array of shape (n_topics,) or "auto", default=1.05
-        Dirichlet parameter of the topic proportions; below 1 they become sparse. "auto" estimates one for each topic, with a
-        mean of 1.05.
+    alpha : float, array of shape (n_topics,), "auto" or None, default=None
+        Dirichlet parameter of the topic proportions; below 1 they become sparse. None is 1 + 2 / (n_topics + 20), which is 1.05
+        for 20 topics; "auto" estimates one for each topic, with that for their mean.
     n_layers : int or "auto", default="auto"
         Mirror-descent layers that infer the topic proportions; "auto" is 5 for numbers and 4 for classes, and
         one more for each doubling of the topics beyond 50, unless alpha is below 1 on average.

@@ -40,8 +40,6 @@ _START_DOCS = 100_000
 _INFERRED_DOCS = 4096
 # Sums of larger weights, and of their squares, leave the range of float32.
 _LARGEST_WEIGHT = 1e12
-# Where the estimate of alpha starts.
-_FIRST_ALPHA = 1.05
 
 # The part of a guided topic that its seed words are at the start.
 _GUIDED_START = 0.5
@@ -289,8 +287,7 @@ class TopicEstimator(Settings, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         some = sample(source, _START_DOCS)
         schedule = self._schedule(some, source.n_docs, response, n_epochs)
         n_topics = self._n_topics(response, some.y)
-        alpha = _FIRST_ALPHA if self._estimates_alpha() else self.alpha
-        layers = self._layers(np.ones((1, n_topics), some.documents.counts.dtype), response, alpha)
+        layers = self._layers(np.ones((1, n_topics), some.documents.counts.dtype), response, self._first_alpha(n_topics))
         run = keeper.run(stage, layers)
         if run is None:
             state = self._start(some, response, rng, n_docs=source.n_docs, go_on=self.warm_start and hasattr(self, "components_"))
@@ -385,7 +382,8 @@ class TopicEstimator(Settings, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             state = self._start(examples, response, rng, n_docs=None, go_on=hasattr(self, "components_"))
         schedule = self._schedule(examples, examples.n_docs, response)
         total_weight = getattr(self, "_total_weight", 0.0)
-        layers, engine = self._layers(state.phi, response, self.alpha), new_engine(state.phi.dtype)
+        layers = self._layers(state.phi, response, self._first_alpha(state.phi.shape[1]))
+        engine = new_engine(state.phi.dtype)
         size, n_docs = schedule.batch_size(0), examples.documents.n_docs
         losses = np.empty(n_docs)
         scores = np.empty((n_docs, len(state.U)))

@@ -91,7 +91,7 @@ class TopicRegressor(RegressorMixin, SupervisedTopicEstimator):  # type: ignore[
         self,
         n_topics: int | str = "auto",
         *,
-        alpha: Any = 1.05,
+        alpha: Any = None,
         beta: float = 1.0001,
         gamma: float = 1.0,
         n_layers: int | str = "auto",

@@ -21,6 +21,8 @@ _FEW_TOPICS = 50
 # Rates are relative to the root mean square over all words, which rare ones make small: beyond so many words an automatic rate
 # falls, so that the steps on the others stay as long.
 _FEW_WORDS = 10_000
+# alpha=None: the prior weighs as much as a word of a document with so many topics, and as two with very many.
+_WORD_OF_TOPICS = 20
 # Fraction by which the first steps move a guided topic towards its seed words.
 _GUIDE = 0.02
 
@@ -68,9 +70,13 @@ class Settings:
     def _estimates_alpha(self) -> bool:
         return isinstance(self.alpha, str) and self.alpha == "auto"
 
+    def _first_alpha(self, n_topics: int) -> Any:
+        """Of the prior, as training starts: as it is given, or one that follows the number of topics."""
+        return 1 + 2 / (n_topics + _WORD_OF_TOPICS) if self.alpha is None or self._estimates_alpha() else self.alpha
+
     def _layers(self, phi: np.ndarray, response: Response, alpha: Any) -> Layers:
         if isinstance(alpha, str):
-            raise ValueError(f"alpha must be 'auto', a number or one for each topic, got {alpha!r}")
+            raise ValueError(f"alpha must be None, 'auto', a number or one for each topic, got {alpha!r}")
         if not isinstance(self.step_size, str) and np.ndim(self.step_size):
             raise ValueError("step_size of an estimator must be 'l1', 'kl' or a number")
         is_auto = isinstance(self.n_layers, str) and self.n_layers == "auto"

@@ -136,7 +136,7 @@ def test_weights_add_up_to_the_same_bits_in_parts(drawn):
     assert rounded(total - exact_sum(weights[:end])) == Examples(documents, np.zeros(len(weights)), weights[end:]).total_weight
 
 
-@pytest.mark.parametrize("heavy", [np.inf, 1e308, -1.0])
+@pytest.mark.parametrize("heavy", [np.inf, 1e308, 2e12, 5e-13, -1.0])
 def test_class_weights_of_a_corpus_are_checked(stored, data, heavy):
     y, corpus = stored("classes")
     model = TopicClassifier(class_weight={"low": heavy, "middle": heavy, "high": heavy}, n_epochs=1)

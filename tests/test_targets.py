@@ -283,7 +283,7 @@ def test_going_on_needs_the_same_response(X):
 
 def test_class_weights_are_checked(X):
     y = np.arange(X.shape[0]) % 3
-    for wrong in ({0: -1.0}, {0: 0, 1: 0, 2: 0}, {0: np.inf}):
+    for wrong in ({0: -1.0}, {0: 0, 1: 0, 2: 0}, {0: np.inf}, {0: 2e12}, {0: 0, 1: 5e-13, 2: 0}):
         with pytest.raises(ValueError, match="class_weight must be finite"):
             TopicClassifier(3, n_epochs=1, class_weight=wrong).fit(X, y)
     stream = TopicClassifier(3, class_weight={0: 0.0}, batch_size=10, random_state=0)

@@ -19,8 +19,8 @@ from sklearn.utils.validation import column_or_1d
 from mirrorlda.corpus import Corpus
 from mirrorlda.docstrings import COMMON_PARAMETERS, SUPERVISED_PARAMETERS, documented
 from mirrorlda.documents import Documents
-from mirrorlda.examples import PART_DOCS, Examples, StoredExamples, chunks, exact_sum, rounded
-from mirrorlda.fitting import check_cluster, unchanged_on_failure
+from mirrorlda.examples import PART_DOCS, Examples, StoredExamples, chunks, exact_sum
+from mirrorlda.fitting import LARGEST_WEIGHT, check_cluster, unchanged_on_failure
 from mirrorlda.responses import Response, Sigmoid, Softmax
 from mirrorlda.supervised import SupervisedTopicEstimator
 from mirrorlda.targets import array_of, without_missing
@@ -336,12 +336,13 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
             class_weight = dict(zip(self.classes_.tolist(), weights.tolist(), strict=True))
         labelled = Fraction(known.n_docs)
         if class_weight is not None:
-            labelled = Fraction(0)
+            labelled, largest = Fraction(0), 0.0
             for y in _stored_targets(known):
                 weights = _weights_of(class_weight, y)
-                self._check_weights(1.0, weights)
+                self._check_weights(weights)
+                largest = max(largest, float(weights.max()))
                 labelled += exact_sum(weights)
-            self._check_weights(rounded(labelled))
+            self._check_weights(weights, largest)
         total = labelled + (corpus.n_docs - known.n_docs)
         return StoredExamples(corpus, partial(self._encoded, class_weight), total, self._is_logarithmic())
 
@@ -371,10 +372,13 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
             y[~labelled] = self.classes_[0]
         return self._numbered(Examples(documents, y, np.ones(len(y))), labelled, class_weight, whole=False)
 
-    def _check_weights(self, total: float, weights: np.ndarray | float = 1.0) -> None:
-        if not (np.isfinite(total) and total > 0 and np.isfinite(weights).all() and np.all(weights >= 0)):
+    def _check_weights(self, weights: np.ndarray, largest: float = 1.0) -> None:
+        """Of documents; `largest` is that of all documents, where it is known."""
+        if not (np.isfinite(weights).all() and (weights >= 0).all() and 1 / LARGEST_WEIGHT <= largest <= LARGEST_WEIGHT):
+            between = f"between {1 / LARGEST_WEIGHT:g} and {LARGEST_WEIGHT:g}"
             raise ValueError(
-                f"class_weight must be finite, not negative, and not zero for all documents; got {self.class_weight!r}"
+                f"class_weight must be finite, not negative, and the largest weight of a document {between}; "
+                f"got {self.class_weight!r}"
             )
 
     def _numbered(self, examples: Examples, labelled: np.ndarray, class_weight: Any, *, whole: bool = True) -> Examples:
@@ -387,9 +391,7 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
         if class_weight is not None and labelled.any():
             weights = weights.copy()
             weights[labelled] *= _weights_of(class_weight, y[labelled])
-            with np.errstate(over="ignore"):
-                total = float(weights[labelled].sum()) if whole else 1.0
-            self._check_weights(total, weights)
+            self._check_weights(weights, float(weights[labelled].max()) if whole else 1.0)
         if self._is_multilabel:
             if y.shape[1] != len(self.classes_):
                 raise ValueError(f"y has {y.shape[1]} labels, but the model has {len(self.classes_)}")

@@ -39,7 +39,7 @@ _START_DOCS = 100_000
 # Documents that are inferred between two chances to interrupt.
 _INFERRED_DOCS = 4096
 # Sums of larger weights, and of their squares, leave the range of float32.
-_LARGEST_WEIGHT = 1e12
+LARGEST_WEIGHT = 1e12
 
 # The part of a guided topic that its seed words are at the start.
 _GUIDED_START = 0.5
@@ -192,8 +192,8 @@ class TopicEstimator(Settings, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         labelled = np.ones(len(weights), bool) if labelled is None else labelled
         if not weights.any():
             raise ValueError("sample_weight is zero for all documents")
-        if not 1 / _LARGEST_WEIGHT <= weights.max() <= _LARGEST_WEIGHT:
-            expected = f"expected it between {1 / _LARGEST_WEIGHT:g} and {_LARGEST_WEIGHT:g}"
+        if not 1 / LARGEST_WEIGHT <= weights.max() <= LARGEST_WEIGHT:
+            expected = f"expected it between {1 / LARGEST_WEIGHT:g} and {LARGEST_WEIGHT:g}"
             raise ValueError(f"the largest sample_weight is {weights.max():g}, {expected}")
         if not weights[labelled].any():
             raise ValueError("sample_weight is zero for all documents that have a target")

@@ -111,7 +111,7 @@ class Vocabulary:
            [0., 0., 1.]], dtype=float32)
     """
 
-    def __init__(self, words: Sequence[str], definition: TextDefinition = TextDefinition()) -> None:  # noqa: B008 (frozen)
+    def __init__(self, words: Sequence[str], definition: TextDefinition = TextDefinition()) -> None:
         if isinstance(words, str):
             raise ValueError(f"words must be a sequence of words, got the string {words!r}")
         self._table = _core.WordTable(list(words))
@@ -129,7 +129,7 @@ class Vocabulary:
         cls,
         letters: np.ndarray,
         offsets: np.ndarray,
-        definition: TextDefinition = TextDefinition(),  # noqa: B008 (frozen)
+        definition: TextDefinition = TextDefinition(),
     ) -> Vocabulary:
         """The inverse of `arrays`."""
         letters, offsets = np.ascontiguousarray(letters, np.uint8), np.ascontiguousarray(offsets, np.int64)
@@ -230,7 +230,7 @@ class WordCounts:
 
     def __init__(
         self,
-        definition: TextDefinition = TextDefinition(),  # noqa: B008 (frozen)
+        definition: TextDefinition = TextDefinition(),
         *,
         n_threads: int = 1,
         memory: int = 512 * 2**20,

@@ -84,7 +84,7 @@ def cv_coherence(
     *,
     n_words: int = 10,
     window_size: int = 110,
-    definition: TextDefinition = TextDefinition(),  # noqa: B008 (frozen)
+    definition: TextDefinition = TextDefinition(),
 ) -> np.ndarray:
     """Coherence C_V of each topic (Röder et al., 2015): whether its top words have the same neighbours among them.
 

@@ -204,8 +204,8 @@ def explain(model: Any, document: Any, *, output: Any = None, leave_one_out: boo
     >>> found = explain(model, "Quiet room, but dirty")
     >>> found.output, found.unit
     ('good', 'log odds')
-    >>> [(word.word, word.effect > 0) for word in found.words[:2]]
-    [('quiet', True), ('dirty', False)]
+    >>> sorted((word.word, word.effect > 0) for word in found.words[:2])
+    [('dirty', False), ('quiet', True)]
     >>> [token.text for token in found.tokens if token.effect is None]
     [' ', ', ', 'but', ' ']
     """

@@ -32,8 +32,8 @@ class Size:
     repeats: int
 
 
-def parser(description: str, full: Size, systems: Sequence[str]) -> argparse.ArgumentParser:
-    """Options that all commands have."""
+def parser(description: str, full: Size, systems: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """Options that all commands have; with several systems, a choice of them."""
     parser = argparse.ArgumentParser(description=description.split("\n")[0])
     parser.add_argument(
         "data", type=Path, nargs="?", metavar="DATA_DIR", help="where tripadvisor_79k.jsonl.gz and imdb.jsonl.gz are"
@@ -50,7 +50,10 @@ def parser(description: str, full: Size, systems: Sequence[str]) -> argparse.Arg
         parser.add_argument("--documents", type=int, help=f"a random choice of so many; {full.n_docs or 'all'} by default")
     parser.add_argument("--topics", type=int, nargs="+", help=f"{' '.join(map(str, full.topics))} by default")
     parser.add_argument("--repeats", type=int, help=f"how many of the {N_FOLDS} folds, or seeds; {full.repeats} by default")
-    parser.add_argument("--systems", nargs="+", choices=systems, default=list(systems), metavar="SYSTEM", help=", ".join(systems))
+    if systems:
+        parser.add_argument(
+            "--systems", nargs="+", choices=systems, default=list(systems), metavar="SYSTEM", help=", ".join(systems)
+        )
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="runs side by side, each on one core")
     parser.add_argument("--minutes", type=float, help="begin no run after so long; the same command goes on later")
     parser.add_argument(
@@ -97,7 +100,10 @@ def _given(parser: argparse.ArgumentParser, chosen: argparse.Namespace) -> dict[
 
 def _own(rows: Sequence[Row], chosen: argparse.Namespace) -> list[Row]:
     """The user's file in place of the rows, with their vocabularies: those of rows with the same measure, if there are any."""
-    own = row_of_file(chosen.file, chosen.text, chosen.target, None)
+    try:
+        own = row_of_file(chosen.file, chosen.text, chosen.target, None)
+    except (OSError, ValueError) as error:
+        raise SystemExit(str(error)) from error
     if own.measure not in ("r2", "roc_auc"):
         raise SystemExit(f"{own.path}: found more than two classes in {own.target!r}, expected numbers or two classes")
     alike = [row for row in rows if row.measure == own.measure] or rows
@@ -145,14 +151,22 @@ def _setting(name: str, chosen: argparse.Namespace, runs: Sequence[Run]) -> Iter
     yield " to ".join(dict.fromkeys(f"{day:%d %B %Y}" for day in (days[0], days[-1])))
 
 
-def write(name: str, chosen: argparse.Namespace, panels: Sequence[Panel], tables: Sequence[str], runs: Sequence[Run]) -> None:
-    """The plot in NAME.svg, and in NAME.md the plot, the tables, what failed, and how it was made; the tables are printed too."""
-    draw(chosen.out / f"{name}.svg", panels)
+def write(name: str, chosen: argparse.Namespace, panels: Sequence[Panel], tables: Sequence[str], runs: Sequence[Run]) -> int:
+    """The plot, if any, in NAME.svg; in NAME.md the plot, the tables, what failed and how it was made. Text is printed too.
+
+    Returns the command's exit status: 1 where a run failed.
+    """
+    parts = []
+    if panels:
+        draw(chosen.out / f"{name}.svg", panels)
+        parts.append(f"![{'; '.join(panel.title for panel in panels)}]({name}.svg)")
+    n_pictures = len(parts)
+    parts += tables
     failed = sorted({f"- {run.row}, {run.system}, {run.n_topics} topics: {run.error}" for run in runs if run.error})
-    parts = [f"![{'; '.join(panel.title for panel in panels)}]({name}.svg)", *tables]
     if failed:
         parts.append("Failed:\n\n" + "\n".join(failed))
     parts.append("; ".join(_setting(name, chosen, runs)) + ".")
     text = "\n\n".join(parts) + "\n"
     (chosen.out / f"{name}.md").write_text(text, encoding="utf-8")
-    print("\n\n".join(parts[1:]))
+    print("\n\n".join(parts[n_pictures:]))
+    return int(bool(failed))

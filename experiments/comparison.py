@@ -38,22 +38,27 @@ DISCRIMINATIVE = ["bp-slda", "bp-slda-paper", "network", "deep-network", "linear
 
 
 class Curve(NamedTuple):
-    """A system, with a prior where the experiment sets one; its scores depend on the number of topics, or they do not."""
+    """A system, its name in tables and charts, and a prior where the experiment sets one."""
 
     system: str
+    label: str
     alpha: float | None = None
-
-    @property
-    def label(self) -> str:
-        return SYSTEMS[self.system].label + ("" if self.alpha is None else f", alpha {self.alpha:g}")
+    # Whether its scores depend on the number of topics.
+    has_topics: bool = True
 
     def sizes(self, topics: Sequence[int]) -> Sequence[int | None]:
-        return topics if SYSTEMS[self.system].has_topics else [None]
+        return topics if self.has_topics else [None]
 
     def score(self, runs: Sequence[Run], row: Row, n_topics: int | None, measure: str | None = None) -> Summary:
         """Of the row's own measure, or another."""
         what = row.name, self.system, self.alpha, n_topics, measure or row.measure
         return summary(run for run in runs if (run.row, run.system, run.alpha, run.n_topics, run.measure) == what)
+
+
+def curve_of(system: str, alpha: float | None = None) -> Curve:
+    """Of a system that the paper compares."""
+    label, has_topics = SYSTEMS[system].label, SYSTEMS[system].has_topics
+    return Curve(system, label + ("" if alpha is None else f", alpha {alpha:g}"), alpha, has_topics)
 
 
 def jobs(rows: Sequence[Row], curves: Sequence[Curve], topics: Sequence[int], repeats: int) -> list[Job]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -28,11 +29,31 @@ class Part:
         return [line.get(field) for line in self.lines]
 
 
+def numbered_lines(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a file with the numbers of their lines; gzip where the name ends so. Empty lines are passed over."""
+    number = 0
+    try:
+        with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    yield number, _document(json.loads(line), text)
+    except (EOFError, ValueError) as error:
+        raise ValueError(f"{path}, line {number}: {error}") from error
+
+
+def _document(found: Any, text: str) -> dict[str, Any]:
+    if not isinstance(found, dict):
+        raise ValueError(f"found {json.dumps(found):.40}, expected a JSON object")
+    if not isinstance(found.get(text), str):
+        what = f"{json.dumps(found[text]):.40}" if text in found else "nothing"
+        raise ValueError(f"found {what} in the field {text!r}, expected text")
+    return found
+
+
 @lru_cache(maxsize=1)
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The objects of a file, one a line; gzip where the name ends so."""
-    with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
+def read_lines(path: Path, text: str) -> list[dict[str, Any]]:
+    """The objects of a file, each of which has a text."""
+    return [line for _, line in numbered_lines(path, text)]
 
 
 def some(lines: list[dict[str, Any]], n_docs: int | None) -> list[dict[str, Any]]:
@@ -54,7 +75,7 @@ def read_parts(path: Path, text: str, n_words: int | None, n_docs: int | None = 
     Lines say in `split` whether they are of the part "train" or "test". If none does, a random fifth is held out, always the
     same.
     """
-    lines = some(read_lines(path), n_docs)
+    lines = some(read_lines(path, text), n_docs)
     splits = np.array([line.get("split", "") for line in lines])
     if not any(splits):
         splits = np.where(np.random.default_rng(0).random(len(lines)) < HELD_OUT, "test", "train")
@@ -69,11 +90,11 @@ def read_parts(path: Path, text: str, n_words: int | None, n_docs: int | None = 
 @lru_cache(maxsize=2)
 def read_whole(path: Path, text: str, n_words: int | None, n_docs: int | None) -> Part:
     """All documents, or `some` of them, whatever part they are of."""
-    lines = some(read_lines(path), n_docs)
+    lines = some(read_lines(path, text), n_docs)
     return Part(counting(n_words).fit_transform(line[text] for line in lines), lines)
 
 
 @lru_cache(maxsize=1)
 def read_more(path: Path, text: str, vectorizer: CountVectorizer) -> sp.csr_matrix:
     """Counts of all documents of another file over the same words."""
-    return vectorizer.transform(line[text] for line in read_lines(path))
+    return vectorizer.transform(line[text] for line in read_lines(path, text))

@@ -11,7 +11,7 @@ from pathlib import Path
 import command
 import systems
 from command import Size
-from comparison import Curve, jobs, load, measure, panel, table_of
+from comparison import curve_of, jobs, load, measure, panel, table_of
 from plots import zoomed
 from rows import N_FOLDS, Row
 from running import Experiment
@@ -30,18 +30,18 @@ def rows(data: Path) -> list[Row]:
     ]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
     chosen = command.parsed(command.parser(__doc__, FULL, list(SYSTEMS)), FULL, QUICK, arguments)
     measured = command.sized(rows(chosen.data or Path()), chosen)
-    curves = [Curve(system) for system in chosen.systems]
+    curves = [curve_of(system) for system in chosen.systems]
     runs = command.run(
         "figure3", Experiment(load, systems.make, measure), jobs(measured, curves, chosen.topics, chosen.repeats), chosen
     )
     shown = [(runs, row, curves, chosen.topics) for row in measured]
     panels = [panel(*what) for what in shown]
     zooms = [zoomed(each, ZOOM) for row, each in zip(measured, panels, strict=True) if row.measure == "roc_auc" and each.lines]
-    command.write("figure3", chosen, [*panels, *zooms], [table_of(*what) for what in shown], runs)
+    return command.write("figure3", chosen, [*panels, *zooms], [table_of(*what) for what in shown], runs)
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

@@ -20,7 +20,7 @@ import command
 import systems
 from baselines.tomotopy_models import TomotopyLDA
 from command import Size
-from comparison import MEASURES, Curve, jobs, load, measure, panel, table_of
+from comparison import MEASURES, Curve, curve_of, jobs, load, measure, panel, table_of
 from mirrorlda import TopicModel
 from mirrorlda.metrics import log_likelihood, sparsity
 from plots import Line, Panel
@@ -29,22 +29,18 @@ from rows import N_FOLDS, Data, Row
 from running import Experiment, Job
 from systems import SYSTEMS
 
-
-class TopicsAlone(Curve):
-    """Of a system that goes on with a linear model, the topics."""
-
-    @property
-    def label(self) -> str:
-        return super().label.replace(", then linear", "")
-
-
 FULL = Size(n_docs=None, topics=(5, 10, 20, 50, 100, 200), repeats=N_FOLDS)
 QUICK = Size(n_docs=4_000, topics=(5, 20, 50), repeats=1)
 LAYERS = (1, 2, 3, 5, 10, 20, 40)
 LAYERED_TOPICS = (5, 20, 100)
-PRIORS = [Curve(system, alpha) for system in ("bp-slda", "bp-slda-paper") for alpha in (1.001, 0.5, 0.1)]
+PRIORS = [curve_of(system, alpha) for system in ("bp-slda", "bp-slda-paper") for alpha in (1.001, 0.5, 0.1)]
 LAYERED = ["bp-slda", "bp-slda-paper"]
-GENERATIVE = [TopicsAlone("bp-lda", 1.001), TopicsAlone("gibbs-lda", 0.5), TopicsAlone("gibbs-lda", 0.1)]
+# Topics alone, without the linear model that elsewhere follows them.
+GENERATIVE = [
+    Curve("bp-lda", "BP-LDA, alpha 1.001", 1.001),
+    Curve("gibbs-lda", "Gibbs-LDA, alpha 0.5", 0.5),
+    Curve("gibbs-lda", "Gibbs-LDA, alpha 0.1", 0.1),
+]
 # Held-out documents whose likelihood is estimated: its time grows with the square of their length.
 N_ESTIMATED = 500
 PARTS = ["a", "b", "c"]
@@ -117,7 +113,7 @@ def layer_table(runs: Sequence[Run], row: Row, topics: Sequence[int]) -> str:
     return table(header, lines)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = command.parser(__doc__, FULL, ["bp-slda", "bp-slda-paper", "bp-lda", "gibbs-lda"])
     parser.add_argument(
         "--parts",
@@ -151,8 +147,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "b": table_of(*by_prior, "sparsity") + "\n\n" + table_of(*by_prior),
         "c": table_of(*by_topics),
     }
-    command.write("figure4", chosen, [panels[part] for part in chosen.parts], [tables[part] for part in chosen.parts], runs)
+    return command.write(
+        "figure4", chosen, [panels[part] for part in chosen.parts], [tables[part] for part in chosen.parts], runs
+    )
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

@@ -17,7 +17,7 @@ import table2
 EXPERIMENTS = [figure3, table1, table2, figure4, figure5]
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("data", type=Path, metavar="DATA_DIR", help="where tripadvisor_79k.jsonl.gz and imdb.jsonl.gz are")
     parser.add_argument("--quick", action="store_true", help="ten minutes on two cores; without it, days")
@@ -27,10 +27,12 @@ def main() -> None:
     given = {"--minutes": chosen.minutes, "--out": chosen.out}
     arguments = [str(chosen.data), *(["--quick"] if chosen.quick else [])]
     arguments += [text for option, value in given.items() if value is not None for text in (option, str(value))]
+    status = 0
     for experiment in EXPERIMENTS:
         print(f"\n## {(experiment.__doc__ or '').splitlines()[0]}\n", flush=True)
-        experiment.main(arguments)
+        status |= experiment.main(arguments)
+    return status
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

@@ -9,6 +9,7 @@ the first fold of both data sets, with 20 topics. Stars of 79,101 reviews, R2: 0
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,12 @@ class _UniformStart:
         phi /= phi.sum(axis=0)
         U = response.start(examples.y, examples.weights)[:, None]
         U = U + DEVIATION * rng.standard_normal((len(U), n_topics))
-        return learning.begin(phi.astype(dtype), U.astype(dtype), None, None)
+        word_weights = None
+        if self.word_learning_rate:
+            # Not of the paper; theirs may be changed one by one.
+            begun = super()._start(examples, response, deepcopy(rng), n_docs=n_docs, go_on=go_on)  # type: ignore[misc]
+            word_weights = begun.word_weights
+        return learning.begin(phi.astype(dtype), U.astype(dtype), word_weights)
 
 
 class PaperRegressor(_UniformStart, TopicRegressor):

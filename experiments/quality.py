@@ -156,7 +156,10 @@ def rows_to_run(chosen: argparse.Namespace) -> list[Row]:
             print(f"{row.name} left out: its files are not all in {chosen.data}", file=sys.stderr)
     rows = [row for row in rows if row.is_there()]
     if chosen.file is not None:
-        rows.append(row_of_file(chosen.file, chosen.text, chosen.target, chosen.words))
+        try:
+            rows.append(row_of_file(chosen.file, chosen.text, chosen.target, chosen.words))
+        except (OSError, ValueError) as error:
+            raise SystemExit(str(error)) from error
     return rows
 
 

@@ -79,10 +79,12 @@ def append_runs(path: Path, runs: Iterable[Run]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = io.StringIO(newline="")
     writer = csv.DictWriter(lines, NAMES, lineterminator="\n")
-    if not path.exists():
+    kept = _whole_jobs(path) if path.exists() else ""
+    if kept and kept != path.read_text(encoding="utf-8"):
+        path.write_text(kept, encoding="utf-8")
+    if not kept:
+        path.write_text("", encoding="utf-8")
         writer.writeheader()
-    elif (text := _whole_jobs(path)) != path.read_text(encoding="utf-8"):
-        path.write_text(text, encoding="utf-8")
     writer.writerows(asdict(run) for run in runs)
     with path.open("a", encoding="utf-8", newline="") as file:
         file.write(lines.getvalue())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.model_selection import train_test_split
 
 from baselines.search import labelled
-from documents import read_lines, read_more, read_parts, read_whole
+from documents import numbered_lines, read_more, read_parts, read_whole
 from mirrorlda.metrics.folds import folds
 
 N_FOLDS = 5
@@ -79,11 +80,21 @@ class Data(NamedTuple):
 
 def row_of_file(path: Path, text: str, target: str, n_words: int | None) -> Row:
     """A row of the user's own: more than two numbers are predicted as numbers, all else as classes."""
-    values = {line.get(target) for line in read_lines(path)} - {None}
+    kind, values = "", set()
+    for number, line in numbered_lines(path, text):
+        value = line.get(target)
+        if value is None:
+            continue
+        found = "classes" if isinstance(value, bool | str) else "numbers"
+        if found == "numbers" and not (isinstance(value, int | float) and math.isfinite(value)):
+            raise ValueError(f"{path}, line {number}, field {target!r}: found {value!r}, expected a number, a class or null")
+        if kind not in ("", found):
+            raise ValueError(f"{path}, line {number}, field {target!r}: found {value!r}, expected {kind} as in the lines before")
+        kind = found
+        values.add(value)
     if len(values) < 2:
         raise ValueError(f"{path}: found {len(values)} values of {target!r}, expected two or more")
-    numbers = all(isinstance(value, int | float) for value in values)
-    measure = "roc_auc" if len(values) == 2 else "r2" if numbers else "accuracy"
+    measure = "roc_auc" if len(values) == 2 else "r2" if kind == "numbers" else "accuracy"
     return Row(f"{path.name.split('.')[0]}-{target}", path, target, measure, n_words, text=text)
 
 

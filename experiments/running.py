@@ -130,11 +130,15 @@ def _side_by_side(experiment: Experiment, jobs: list[Job], n_processes: int, unt
     pool, waiting = processes(n_processes), list(reversed(jobs))
     going: dict[Future[list[Run]], Job] = {}
     while going or (waiting and time.monotonic() <= until):
-        while waiting and len(going) < n_processes and time.monotonic() <= until:
-            job = waiting.pop()
-            going[pool.submit(run, experiment, job, 1)] = job
+        is_broken = False
+        while waiting and len(going) < n_processes and time.monotonic() <= until and not is_broken:
+            try:
+                going[pool.submit(run, experiment, waiting[-1], 1)] = waiting[-1]
+                waiting.pop()
+            except BrokenProcessPool:
+                is_broken = True
         ended = wait(going, return_when=FIRST_COMPLETED).done
-        if any(isinstance(future.exception(), BrokenProcessPool) for future in ended):
+        if is_broken or any(isinstance(future.exception(), BrokenProcessPool) for future in ended):
             # One of them took its process, and with it the others: which, they show alone.
             yield from ((job, _alone(experiment, job)) for job in going.values())
             pool, going = processes(n_processes), {}

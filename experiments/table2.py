@@ -13,7 +13,7 @@ from pathlib import Path
 import command
 import systems
 from command import Size
-from comparison import DISCRIMINATIVE, Curve, jobs, measure, panel, table_of
+from comparison import DISCRIMINATIVE, curve_of, jobs, measure, panel, table_of
 from rows import Data, Row, examples
 from running import Experiment, Job
 from systems import SYSTEMS
@@ -30,17 +30,17 @@ def load(job: Job) -> Data:
     return examples(job.row, job.repeat)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
     chosen = command.parsed(command.parser(__doc__, FULL, DISCRIMINATIVE), FULL, QUICK, arguments)
     measured = command.sized(rows(chosen.data or Path()), chosen)
-    curves = [Curve(system) for system in chosen.systems]
+    curves = [curve_of(system) for system in chosen.systems]
     todo = [
         job for job in jobs(measured, curves, chosen.topics, chosen.repeats) if job.repeat == 0 or SYSTEMS[job.system].is_random
     ]
     runs = command.run("table2", Experiment(load, systems.make, measure), todo, chosen)
     shown = [(runs, row, curves, chosen.topics) for row in measured]
-    command.write("table2", chosen, [panel(*what) for what in shown], [table_of(*what) for what in shown], runs)
+    return command.write("table2", chosen, [panel(*what) for what in shown], [table_of(*what) for what in shown], runs)
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

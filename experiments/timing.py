@@ -127,7 +127,7 @@ EXPERIMENT = Experiment(load, make, measure)
 def warm_up(job: Job) -> None:
     """Compilers run before the time is taken; whatever fails here will fail there."""
     data = load(job)
-    with contextlib.suppress(ArithmeticError, RuntimeError, ValueError):
+    with contextlib.suppress(Exception):
         make(job, 1).fit(data.X[:N_WARM], data.y[:N_WARM])
 
 
@@ -244,7 +244,11 @@ def _along_line(seconds: dict[int, float], n_docs: int) -> float:
 
 
 def within(runs: Sequence[Run], job: Job, limit: float) -> Job | None:
-    """The job, or the same for one epoch, if what fewer documents took lets expect that the limit and memory suffice."""
+    """The job, or the same for one epoch, if what fewer documents took lets expect that the limit and memory suffice.
+
+    One number of documents does not tell what part of the time grows with them: the second is trained on where the first was
+    within the limit, whatever it lets expect.
+    """
     n_docs = job.row.n_docs or 0
     if n_docs // STEP < FEWEST:
         return job
@@ -257,7 +261,7 @@ def within(runs: Sequence[Run], job: Job, limit: float) -> Job | None:
     # What BP-sLDA takes does not grow with the documents; of BP-LDA the proportions of all are kept for the linear model.
     if not job.system.startswith("bp-slda") and taken and taken[max(taken)] * n_docs / max(taken) > MEMORY * memory():
         return None
-    if expected.seconds <= limit:
+    if expected.seconds <= limit * (STEP if len({each.n_docs for each in own}) == 1 else 1):
         return job
     epochs = n_epochs(job.system)
     return replace(job, system=job.system + ONE_EPOCH) if epochs is not None and expected.seconds <= limit * epochs else None
@@ -277,11 +281,11 @@ def climb(
         if any(each.key == todo.key and not each.error for each in runs):
             continue
         documents.write(size)
-        if not is_warm:
-            documents.write(fewest)
-            pool.submit(warm_up, replace(job, row=documents.sized(fewest))).result()
-            is_warm = True
+        documents.write(fewest)
         try:
+            if not is_warm:
+                pool.submit(warm_up, replace(job, row=documents.sized(fewest))).result()
+                is_warm = True
             runs = pool.submit(run, EXPERIMENT, todo, 1).result()
         except BrokenProcessPool:
             yield todo, [failed(todo, "its process died")]

@@ -1,6 +1,7 @@
 """The paper's experiments, each on a hundred generated documents."""
 
 import csv
+import gzip
 import subprocess
 import sys
 from pathlib import Path
@@ -20,9 +21,9 @@ def run(directory, name, *arguments):
     return subprocess.run(command, capture_output=True, text=True)
 
 
-def scores(directory, name):
+def scores(directory, name, out="out"):
     """Row, system, topics, prior, layers and measure -> scores; none may have failed."""
-    with (directory / "out" / f"{name}.csv").open(newline="") as file:
+    with (directory / out / f"{name}.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
     assert not [line["error"] for line in lines if line["error"]]
     found = {}
@@ -93,7 +94,31 @@ def test_figure3_on_ones_own_file(data):
     command = [sys.executable, EXPERIMENTS / "figure3.py", *arguments, "--processes", "1", "--out", data / "own"]
     output = subprocess.run(command, capture_output=True, text=True)
     assert output.returncode == 0, output.stderr
-    assert "shops-liked" in output.stdout
+    ((row, system, *_, measure), (score,)) = next(iter(scores(data, "figure3", "own").items()))
+    assert (row, system, measure) == ("shops-liked", "bp-slda", "roc_auc")
+    assert score > 0.9
+    assert f"{score:.4f}" in output.stdout
+
+
+def test_a_command_some_of_whose_runs_failed_says_so(tmp_path):
+    (tmp_path / "imdb.jsonl.gz").write_bytes(gzip.compress(b'{"text": "a", "sentiment": "pos"}\n' * 20 + b"{}"))
+    output = run(tmp_path, "table2", "--systems", "linear-tfidf", "--processes", "1")
+    assert output.returncode == 1
+    told = "imdb.jsonl.gz, line 21: found nothing in the field 'text', expected text"
+    assert told in output.stdout
+    assert told in (tmp_path / "out" / "table2.md").read_text()
+
+
+def test_a_file_of_ones_own_that_is_wrong_is_refused(tmp_path):
+    command = [sys.executable, EXPERIMENTS / "table1.py", "--target", "stars", "--file"]
+    (tmp_path / "own.jsonl").write_text('{"text": "a", "stars": 1}\n{"text": 7, "stars": 1}\n')
+    output = subprocess.run([*command, tmp_path / "own.jsonl"], capture_output=True, text=True, cwd=tmp_path)
+    assert output.returncode == 1
+    assert output.stderr == f"{tmp_path / 'own.jsonl'}, line 2: found 7 in the field 'text', expected text\n"
+    output = subprocess.run([*command, tmp_path / "none.jsonl"], capture_output=True, text=True, cwd=tmp_path)
+    assert output.returncode == 1
+    assert "none.jsonl" in output.stderr
+    assert "Traceback" not in output.stderr
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
@@ -116,11 +141,13 @@ def test_numbers_that_make_no_sense_are_refused(data, arguments, told):
     assert told in output.stderr
 
 
-def test_table1_has_three_priors_and_two_vocabularies(data):
+def test_table1_has_four_priors_and_two_vocabularies(data):
     output = run(data, "table1", *TINY, "--systems", "bp-slda", "linear-tfidf")
     assert output.returncode == 0, output.stderr
     found = scores(data, "table1")
-    assert {alpha for _, system, _, alpha, *_ in found if system == "bp-slda"} == {"1.001", "0.5", "0.1"}
+    assert {alpha for _, system, _, alpha, *_ in found if system == "bp-slda"} == {"", "1.001", "0.5", "0.1"}
+    ours = [tuple(folds) for key, folds in found.items() if key[:2] == ("tripadvisor-stars-100", "bp-slda")]
+    assert len(set(ours)) == len(ours) == 8, "another prior is another model"
     assert len({row for row, *_ in found}) == 4
 
 
@@ -135,6 +162,21 @@ def test_table2_repeats_what_is_random(data):
     }
 
 
+def test_settings_are_compared(data):
+    chosen = ["--rows", "tripadvisor-stars", "imdb-sentiment", "--settings", "defaults", "paper,start=targets"]
+    output = run(data, "settings", *TINY, *chosen)
+    assert output.returncode == 0, output.stderr
+    found = scores(data, "settings")
+    assert {(system, n_topics) for _, system, n_topics, *_ in found} == {
+        (setting, n_topics) for setting in ("defaults", "paper,start=targets") for n_topics in "34"
+    }
+    assert all(np.mean(folds) > {"r2": 0.65, "roc_auc": 0.95}[measure] for (*_, measure), folds in found.items())
+    assert "| paper,start=targets " in output.stdout
+    refused = run(data, "settings", "--settings", "n_layer=3")
+    assert refused.returncode == 2
+    assert "found 'n_layer=3' in the setting 'n_layer=3', expected NAME=VALUE" in refused.stderr
+
+
 def test_figure4_has_layers_sparsity_and_likelihood(data):
     output = run(data, "figure4", *TINY)
     assert output.returncode == 0, output.stderr
@@ -142,6 +184,14 @@ def test_figure4_has_layers_sparsity_and_likelihood(data):
     measures = {measure for *_, measure in found}
     assert measures == {"r2", "sparsity", "log-likelihood"}
     assert {n_layers for *_, n_layers, _ in found if n_layers} == {"1", "2", "3", "5", "10", "20", "40"}
-    assert all(0 < value <= 1 for key, values in found.items() for value in values if key[-1] == "sparsity")
+    by_layers = [tuple(folds) for (*_, n_layers, _), folds in found.items() if n_layers]
+    assert len(set(by_layers)) > 0.9 * len(by_layers), "another number of layers is another model"
+    shares = {
+        alpha: np.mean([values for key, values in found.items() if key[-1] == "sparsity" and key[3] == alpha])
+        for alpha in ("1.001", "0.5", "0.1")
+    }
+    assert 0 < shares["0.1"] < shares["1.001"] - 0.02
+    assert 0 < shares["0.5"] < shares["1.001"] - 0.02
+    assert shares["1.001"] <= 1
     # 33 words are drawn: no model of them is worse than all alike by much, nor better than knowing the document's stars.
     assert all(-3.5 < value < -2 for key, values in found.items() for value in values if key[-1] == "log-likelihood")

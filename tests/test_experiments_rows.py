@@ -1,5 +1,6 @@
 """Folds of the rows that experiments measure: which documents they hold, and with which targets."""
 
+import gzip
 import json
 import sys
 from collections import Counter
@@ -10,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "experiments"))
 
-from rows import N_FOLDS, Row, fold
+from rows import N_FOLDS, Row, fold, row_of_file
 
 N_DOCS = 97
 # Of each ten documents; the last two have no target.
@@ -109,6 +110,46 @@ def test_of_some_documents_and_some_words(path):
     two = fold(row_of(path, "number", n_words=2), 0)
     assert two.X.shape[1] == two.X_test.shape[1] == 2
     assert targets_in(two.X, "number") == two.y.tolist()
+
+
+GOOD = {"text": "a b", "y": 1}
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ({"y": 1}, "found nothing in the field 'text', expected text"),
+        ({"text": None, "y": 1}, "found null in the field 'text', expected text"),
+        ([1, 2], r"found \[1, 2\], expected a JSON object"),
+        ("{", "Expecting property name"),
+        ({"text": "a", "y": [3]}, r"field 'y': found \[3\], expected a number, a class or null"),
+        ({"text": "a", "y": float("inf")}, "field 'y': found inf, expected a number"),
+        ({"text": "a", "y": float("nan")}, "field 'y': found nan, expected a number"),
+        ({"text": "a", "y": "three"}, "field 'y': found 'three', expected numbers as in the lines before"),
+    ],
+)
+def test_a_line_that_is_wrong_is_named(tmp_path, line, told):
+    path = tmp_path / "own.jsonl"
+    lines = [json.dumps(GOOD), "", json.dumps(GOOD | {"y": 2}), line if line == "{" else json.dumps(line)]
+    path.write_text("\n".join(lines))
+    with pytest.raises(ValueError, match=f"own.jsonl, line 4.*{told}"):
+        row_of_file(path, "text", "y", None)
+
+
+def test_empty_lines_and_missing_targets_are_passed_over(tmp_path):
+    path = tmp_path / "own.jsonl"
+    lines = [json.dumps(GOOD | {"y": number}) for number in range(6)]
+    path.write_text("\n\n".join([*lines, json.dumps({"text": "c"}), json.dumps({"text": "c", "y": None})]) + "\n\n")
+    row = row_of_file(path, "text", "y", None)
+    assert (row.name, row.measure) == ("own-y", "r2")
+    assert sorted(y for number in range(N_FOLDS) for y in fold(row, number).y_test.tolist()) == list(range(6))
+
+
+def test_a_file_that_is_cut_short_is_named(tmp_path):
+    path = tmp_path / "own.jsonl.gz"
+    path.write_bytes(gzip.compress((json.dumps(GOOD) + "\n").encode() * 1000)[:-20])
+    with pytest.raises(ValueError, match=r"own.jsonl.gz, line \d+: Compressed file ended"):
+        row_of_file(path, "text", "y", None)
 
 
 @pytest.mark.parametrize("number", [-1, N_FOLDS])

@@ -2,17 +2,21 @@
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from mirrorlda import TopicRegressor
 from mirrorlda.datasets import make_topics
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "experiments"))
 
 import paper_settings
 import results
+import settings
+import systems
 from rows import Data, Row
 from running import Experiment, Job, run_all
 
@@ -104,6 +108,15 @@ def test_a_job_whose_line_is_cut_short_is_run_again(path, tmp_path):
     assert repr(results.read_runs(cut)) == repr(runs)
 
 
+@pytest.mark.parametrize("left", ["", "row,fing"])
+def test_a_file_that_a_kill_left_without_columns_gets_them(path, tmp_path, left):
+    cut, runs = tmp_path / "runs.csv", results.read_runs(path)
+    cut.write_text(left)
+    assert results.read_runs(cut) == []
+    results.append_runs(cut, runs)
+    assert repr(results.read_runs(cut)) == repr(runs)
+
+
 def test_a_file_with_other_columns_is_refused(path, tmp_path):
     other = tmp_path / "runs.csv"
     other.write_text(path.read_text().replace("fingerprint,", "", 1))
@@ -127,18 +140,66 @@ def test_the_papers_settings_are_in_force(estimator):
     assert 0.5 / 50 < model.components_.min() < model.components_.max() < 1.5 / 50
     assert (model.alpha, model.n_layers, model.count_scale) == (1.001, 10, "linear")
     assert not hasattr(model, "word_weights_")
+    # They may be changed one by one: words may weigh differently, too.
+    weighed = estimator(4, random_state=0, **paper_settings.SETTINGS | {"word_learning_rate": 0.03}).fit(data.X, data.y)
+    assert np.ptp(weighed.word_weights_) > 0.1
     learned = estimator(4, random_state=0, **paper_settings.SETTINGS).fit(data.X, data.y)
     assert learned.score(data.X, data.y) > model.score(data.X, data.y) + 0.2
+
+
+@pytest.mark.parametrize("system", ["bp-slda", "bp-slda-paper"])
+@pytest.mark.parametrize("measure", ["r2", "roc_auc"])
+def test_priors_and_layers_reach_the_model(system, measure):
+    row = Row("row", Path("nowhere"), "y", measure)
+    given = systems.make(Job(row, system, 3, 7, alpha=0.5, n_layers=2), 1).get_params()
+    assert {"n_topics": 7, "alpha": 0.5, "n_layers": 2, "random_state": 3}.items() <= given.items()
+    own = systems.make(Job(row, system, 3, 7), 1).get_params()
+    expected = {"alpha": 1.001, "n_layers": 10} if system == "bp-slda-paper" else {"alpha": None, "n_layers": "auto"}
+    assert expected.items() <= own.items()
+
+
+def test_settings_are_read_from_their_names():
+    assert settings.parsed("defaults") == {"start": "targets"}
+    changed = settings.parsed("n_layers=10,learning_rate=0.005,count_scale=linear")
+    assert changed == {"start": "targets", "n_layers": 10, "learning_rate": 0.005, "count_scale": "linear"}
+    theirs = {"start": "noise"} | paper_settings.SETTINGS
+    assert settings.parsed("paper") == theirs
+    assert settings.parsed("paper,alpha=null,start=targets") == theirs | {"alpha": None, "start": "targets"}
+    made = settings.make(Job(ROW, "start=noise,alpha=0.5", 0, 4), 1)
+    assert isinstance(made, paper_settings.PaperRegressor)
+    assert (made.n_topics, made.alpha, made.n_layers) == (4, 0.5, "auto")
+
+
+def test_what_the_paper_and_mirrorlda_choose_differently_is_all_there():
+    """All changes together are the other ones' settings, but for epochs and batches."""
+    left = {"n_epochs": 20, "batch_size": 256, "learning_rate": 0.01}
+    theirs = settings.parsed(",".join(["defaults", *(choice for _, choice in settings.CHOICES)]))
+    assert theirs | left == settings.parsed("paper")
+    ours = settings.parsed(",".join(["paper", *(choice for choice, _ in settings.CHOICES)]))
+    del ours["start"]
+    defaults = TopicRegressor().get_params()
+    assert {name: value for name, value in ours.items() if value != defaults[name]} == left
+
+
+@pytest.mark.parametrize("setting", ["n_layer=3", "n_layers", "paper n_layers=3", "start=here"])
+def test_settings_that_are_none_are_named(setting):
+    with pytest.raises(ValueError, match=r"found .* in the setting .* expected"):
+        settings.parsed(setting)
 
 
 def test_all_experiments_are_run_with_what_was_asked_for(monkeypatch, tmp_path):
     import paper
 
     called = {}
+
+    def main(arguments, name):
+        called[name] = arguments
+        return int(name == "table1")
+
     for experiment in paper.EXPERIMENTS:
-        monkeypatch.setattr(experiment, "main", lambda arguments, name=experiment.__name__: called.update({name: arguments}))
+        monkeypatch.setattr(experiment, "main", partial(main, name=experiment.__name__))
     monkeypatch.setattr(sys, "argv", ["paper.py", "data", "--quick", "--out", str(tmp_path)])
-    paper.main()
+    assert paper.main() == 1, "what failed in one of them is told at the end of all"
     asked = ["data", "--quick", "--out", str(tmp_path)]
     assert set(called) == {"figure3", "table1", "table2", "figure4", "figure5"}
     assert all(arguments == asked for arguments in called.values())

@@ -161,7 +161,7 @@ def write(name: str, chosen: argparse.Namespace, panels: Sequence[Panel], tables
         draw(chosen.out / f"{name}.svg", panels)
         parts.append(f"![{'; '.join(panel.title for panel in panels)}]({name}.svg)")
     n_pictures = len(parts)
-    parts += tables
+    parts += filter(None, tables)
     failed = sorted({f"- {run.row}, {run.system}, {run.n_topics} topics: {run.error}" for run in runs if run.error})
     if failed:
         parts.append("Failed:\n\n" + "\n".join(failed))

@@ -11,7 +11,7 @@ from pathlib import Path
 import command
 import systems
 from command import Size
-from comparison import curve_of, jobs, load, measure, panel, table_of
+from comparison import curve_of, jobs, leads_of, load, measure, panel, table_of
 from plots import zoomed
 from rows import N_FOLDS, Row
 from running import Experiment
@@ -40,7 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     shown = [(runs, row, curves, chosen.topics) for row in measured]
     panels = [panel(*what) for what in shown]
     zooms = [zoomed(each, ZOOM) for row, each in zip(measured, panels, strict=True) if row.measure == "roc_auc" and each.lines]
-    return command.write("figure3", chosen, [*panels, *zooms], [table_of(*what) for what in shown], runs)
+    tables = [part(*what) for what in shown for part in (table_of, leads_of)]
+    return command.write("figure3", chosen, [*panels, *zooms], tables, runs)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import command
 import systems
 from baselines.tomotopy_models import TomotopyLDA
 from command import Size
-from comparison import MEASURES, Curve, curve_of, jobs, load, measure, panel, table_of
+from comparison import MEASURES, Curve, curve_of, jobs, lead, load, measure, panel, table_of
 from mirrorlda import TopicModel
 from mirrorlda.metrics import log_likelihood, sparsity
 from plots import Line, Panel
@@ -32,6 +32,8 @@ from systems import SYSTEMS
 FULL = Size(n_docs=None, topics=(5, 10, 20, 50, 100, 200), repeats=N_FOLDS)
 QUICK = Size(n_docs=4_000, topics=(5, 20, 50), repeats=1)
 LAYERS = (1, 2, 3, 5, 10, 20, 40)
+# Layers beyond which R2 should no longer change.
+ENOUGH = 10
 LAYERED_TOPICS = (5, 20, 100)
 PRIORS = [curve_of(system, alpha) for system in ("bp-slda", "bp-slda-paper") for alpha in (1.001, 0.5, 0.1)]
 LAYERED = ["bp-slda", "bp-slda-paper"]
@@ -113,6 +115,24 @@ def layer_table(runs: Sequence[Run], row: Row, topics: Sequence[int]) -> str:
     return table(header, lines)
 
 
+def change_table(runs: Sequence[Run], row: Row, topics: Sequence[int]) -> str:
+    """By how much R2 changes beyond `ENOUGH` layers, fold by fold, with standard errors; empty where there is one fold."""
+    more = [n_layers for n_layers in LAYERS if n_layers > ENOUGH]
+    lines = []
+    for system in LAYERED:
+        for n_topics in topics:
+            by_fold: dict[int, dict[int, float]] = {n_layers: {} for n_layers in LAYERS}
+            for run in runs:
+                if (run.row, run.system, run.n_topics) == (row.name, system, n_topics) and run.n_layers and not run.error:
+                    by_fold[run.n_layers][run.repeat] = run.score
+            found = [lead(by_fold[n_layers], by_fold[ENOUGH]) for n_layers in more]
+            if all(each.n_runs for each in found):
+                label = f"{SYSTEMS[system].label}, {n_topics} topics"
+                lines.append([label, *(f"{each.mean:+.4f} ({each.deviation:.4f})" for each in found)])
+    header = f"(a) {row.name}: change of R2 from {ENOUGH} layers (standard error)"
+    return table([header, *(f"{n_layers} layers" for n_layers in more)], lines) if lines else ""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = command.parser(__doc__, FULL, ["bp-slda", "bp-slda-paper", "bp-lda", "gibbs-lda"])
     parser.add_argument(
@@ -143,13 +163,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "c": panel(*by_topics, title=f"(c) {row.name}"),
     }
     tables = {
-        "a": layer_table(runs, row, layered),
-        "b": table_of(*by_prior, "sparsity") + "\n\n" + table_of(*by_prior),
-        "c": table_of(*by_topics),
+        "a": [layer_table(runs, row, layered), change_table(runs, row, layered)],
+        "b": [table_of(*by_prior, "sparsity"), table_of(*by_prior)],
+        "c": [table_of(*by_topics)],
     }
-    return command.write(
-        "figure4", chosen, [panels[part] for part in chosen.parts], [tables[part] for part in chosen.parts], runs
-    )
+    shown = [panels[part] for part in chosen.parts], [each for part in chosen.parts for each in tables[part]]
+    return command.write("figure4", chosen, *shown, runs)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pathlib import Path
 import command
 import systems
 from command import Size
-from comparison import DISCRIMINATIVE, curve_of, jobs, load, measure, panel, table_of
+from comparison import DISCRIMINATIVE, curve_of, jobs, leads_of, load, measure, panel, table_of
 from rows import N_FOLDS, Row
 from running import Experiment
 
@@ -40,7 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "table1", Experiment(load, systems.make, measure), jobs(measured, curves, chosen.topics, chosen.repeats), chosen
     )
     shown = [(runs, row, curves, chosen.topics) for row in measured]
-    return command.write("table1", chosen, [panel(*what) for what in shown], [table_of(*what) for what in shown], runs)
+    tables = [part(*what) for what in shown for part in (table_of, leads_of)]
+    return command.write("table1", chosen, [panel(*what) for what in shown], tables, runs)
 
 
 if __name__ == "__main__":

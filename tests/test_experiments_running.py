@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -17,8 +18,9 @@ import paper_settings
 import results
 import settings
 import systems
+from comparison import curve_of, lead, leads_of
 from rows import Data, Row
-from running import Experiment, Job, run_all
+from running import Experiment, Job, failed, run_all
 
 ROW = Row("row", Path("nowhere"), "y", "r2")
 
@@ -128,6 +130,33 @@ def test_summaries():
     assert str(results.Summary(0.5, 0.01, 3)) == "0.5000 (0.0100)"
     assert str(results.Summary(0.5)) == "0.5000"
     assert str(results.summary([])) == ""
+
+
+def test_leads_are_differences_fold_by_fold():
+    ours, theirs = {0: 0.5, 1: 0.7, 2: 0.6, 3: 0.9, 4: 0.8}, {4: 0.5, 3: 0.7, 2: 0.5, 1: 0.5, 0: 0.4}
+    found = lead(ours, theirs)
+    differences = [0.1, 0.2, 0.1, 0.2, 0.3]
+    assert found.mean == pytest.approx(0.18)
+    assert found.deviation == pytest.approx(1.5 * np.std(differences, ddof=1) / np.sqrt(5))
+    assert lead(ours, {0: 0.4, 1: 0.5, 9: 0.5}).mean == pytest.approx(0.15), "folds that both have"
+    assert lead(ours, {0: 0.4}).n_runs == 0
+
+
+def test_leads_stand_beside_what_they_are_ahead_of():
+    def runs(system, n_topics, scores):
+        job = Job(ROW, system, 0, n_topics)
+        return [replace(failed(job, ""), repeat=number, score=score) for number, score in enumerate(scores)]
+
+    found = runs("bp-slda", 5, [0.5, 0.7]) + runs("network", 5, [0.4, 0.4]) + runs("linear-tfidf", None, [0.6, 0.6])
+    curves = [curve_of(system) for system in ("bp-slda", "network", "linear-tfidf", "slda")]
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in leads_of(found, ROW, curves, [5, 10]).splitlines()]
+    error = np.sqrt((1 / 2 + 1 / 4) * 0.02)
+    assert lines[0] == ["row: lead of BP-sLDA, defaults of mirrorlda (standard error)", "5 topics", "10 topics"]
+    assert lines[2:] == [
+        ["network of the same size", f"+0.2000 ({error:.4f})", ""],
+        ["linear, tf-idf", f"+0.0000 ({error:.4f})", ""],
+    ]
+    assert leads_of(found[:1], ROW, curves, [5]) == ""
 
 
 @pytest.mark.parametrize("estimator", [paper_settings.PaperRegressor, paper_settings.PaperClassifier])

@@ -32,8 +32,8 @@ class TopicModel(TopicEstimator):
     n_topics : int, default=20
         Number of topics.
     alpha : float, array of shape (n_topics,), "auto" or None, default=1.02
-        Dirichlet parameter of the topic proportions; below 1 they become sparse. "auto" estimates one for each topic; None is
-        1 + 2 / (n_topics + 20).
+        Dirichlet parameter of the topic proportions; below 1 they become sparse. "auto" estimates one for each topic, from
+        1 + 2 / (n_topics + 20) on, which is what None keeps.
     n_layers : int, default=10
         Mirror-descent layers that infer the topic proportions.
     n_epochs : int, default=40

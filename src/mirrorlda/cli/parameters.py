@@ -98,7 +98,12 @@ PARAMETERS = (
     _parameter(
         "seed_words", "--seed-words", _Seeds(), "Words that guide a topic, by its number or class; repeatable.", multiple=True
     ),
-    _parameter("alpha", "--alpha", _Either(("auto",), _NUMBER), "Dirichlet parameter of the proportions; auto: an estimate."),
+    _parameter(
+        "alpha",
+        "--alpha",
+        _Either(("auto",), _NUMBER),
+        "Dirichlet parameter of the proportions, by default 1 + 2 / (topics + 20), or 1.02 without a target; auto: an estimate.",
+    ),
     _parameter("beta", "--beta", _NUMBER, "Dirichlet parameter of the topics."),
     _parameter("gamma", "--gamma", _NUMBER, "Precision of the response."),
     _parameter("n_layers", "--layers", _Either(("auto",), _WHOLE), "Mirror-descent layers of inference."),

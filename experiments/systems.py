@@ -43,19 +43,19 @@ def _on_proportions(topics: Callable[[Job, int], Any], tuned: Callable[..., Any]
     return lambda job, n_jobs: linear.on_proportions(topics(job, n_jobs), tuned, job.row.measure, n_jobs)
 
 
-def _theirs(estimator: type, **grid: list[float]) -> Callable[[Job, int], Any]:
+def _theirs(estimator: type, *grids: dict[str, list[float]]) -> Callable[[Job, int], Any]:
     """A baseline that takes the number of topics; its other settings are chosen on a held-out tenth of the training part."""
 
     def make(job: Job, n_jobs: int) -> Any:
         model = estimator(job.n_topics, random_state=job.repeat)
         held_out = ShuffleSplit if job.row.measure == "r2" else StratifiedShuffleSplit
-        return LabelledSearch(model, grid, scoring=job.row.measure, cv=held_out(1, test_size=0.1, random_state=0))
+        return LabelledSearch(model, list(grids), scoring=job.row.measure, cv=held_out(1, test_size=0.1, random_state=0))
 
     return make
 
 
 def _chosen(label: str, regressor: type, classifier: type, **grid: list[float]) -> System:
-    return System(label, _theirs(regressor, **grid), _theirs(classifier, **grid))
+    return System(label, _theirs(regressor, grid), _theirs(classifier, grid))
 
 
 def _linear(tuned: Callable[..., Any], features: linear.Features) -> Callable[[Job, int], Any]:
@@ -101,7 +101,11 @@ SYSTEMS = {
         "sLDA, variational EM", variational_slda.VariationalSLDA, variational_slda.VariationalSLDAClassifier, alpha=PRIORS
     ),
     "gibbs-slda": _chosen("Gibbs-sLDA", gibbs_slda.GibbsSLDARegressor, gibbs_slda.GibbsSLDAClassifier, alpha=GIBBS_PRIORS),
-    "medlda": _chosen("Gibbs MedLDA", gibbs_medlda.GibbsMedLDARegressor, gibbs_medlda.GibbsMedLDAClassifier, alpha=GIBBS_PRIORS),
+    "medlda": System(
+        "Gibbs MedLDA",
+        _theirs(gibbs_medlda.GibbsMedLDARegressor, {"alpha": GIBBS_PRIORS}, {"alpha": GIBBS_PRIORS[:1], "cost": [1.0]}),
+        _theirs(gibbs_medlda.GibbsMedLDAClassifier, {"alpha": GIBBS_PRIORS}),
+    ),
     "spectral-slda": _chosen("Spectral-sLDA", spectral_slda.SpectralSLDA, spectral_slda.SpectralSLDAClassifier, alpha0=PRIORS),
     "hybrid": _chosen("Hybrid", hybrid_slda.HybridSLDARegressor, hybrid_slda.HybridSLDAClassifier, alpha=GIBBS_PRIORS),
     "network": System(

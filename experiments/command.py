@@ -78,6 +78,9 @@ def parsed(
         parser.error("--documents, --topics, --repeats and --processes are 1 or more")
     if chosen.repeats is not None and chosen.repeats > full.repeats:
         parser.error(f"--repeats: found {chosen.repeats}, expected at most {full.repeats}")
+    for name in ("topics", "systems"):
+        if getattr(chosen, name, None):
+            setattr(chosen, name, list(dict.fromkeys(getattr(chosen, name))))
     chosen.given = _given(parser, chosen)
     size = quick if chosen.quick else full
     chosen.documents = size.n_docs if chosen.documents is None else chosen.documents

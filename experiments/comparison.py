@@ -126,8 +126,12 @@ def lead(ours: dict[int, float], theirs: dict[int, float]) -> Summary:
 
 
 def leads_of(runs: Sequence[Run], row: Row, curves: Sequence[Curve], topics: Sequence[int]) -> str:
-    """By how much the first system is ahead of the others, fold by fold, with standard errors; empty where there is one fold."""
-    first, *others = curves
+    """By how much the first system with topics is ahead of the others, fold by fold, with standard errors.
+
+    Empty where there is no such system, or one fold.
+    """
+    first = next((curve for curve in curves if curve.has_topics), curves[0])
+    others = [curve for curve in curves if curve != first]
     lines = []
     for other in others:
         found = [

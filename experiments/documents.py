@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -33,11 +34,17 @@ def numbered_lines(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]
     """The objects of a file with the numbers of their lines; gzip where the name ends so. Empty lines are passed over."""
     number = 0
     try:
-        with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as file:
+        with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
             for number, line in enumerate(file, 1):
                 if line.strip():
-                    yield number, _document(json.loads(line), text)
-    except (EOFError, ValueError) as error:
+                    yield number, _document(json.loads(line.decode()), text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}, line {number}, column {error.colno}: {error.msg}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}, line {number}: found bytes that are not UTF-8") from error
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{path}, after line {number}: {error}") from error
+    except ValueError as error:
         raise ValueError(f"{path}, line {number}: {error}") from error
 
 

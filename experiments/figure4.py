@@ -116,7 +116,7 @@ def layer_table(runs: Sequence[Run], row: Row, topics: Sequence[int]) -> str:
 
 
 def change_table(runs: Sequence[Run], row: Row, topics: Sequence[int]) -> str:
-    """By how much R2 changes beyond `ENOUGH` layers, fold by fold, with standard errors; empty where there is one fold."""
+    """By how much the measure changes beyond `ENOUGH` layers, fold by fold, with standard errors; empty for one fold."""
     more = [n_layers for n_layers in LAYERS if n_layers > ENOUGH]
     lines = []
     for system in LAYERED:
@@ -129,7 +129,7 @@ def change_table(runs: Sequence[Run], row: Row, topics: Sequence[int]) -> str:
             if all(each.n_runs for each in found):
                 label = f"{SYSTEMS[system].label}, {n_topics} topics"
                 lines.append([label, *(f"{each.mean:+.4f} ({each.deviation:.4f})" for each in found)])
-    header = f"(a) {row.name}: change of R2 from {ENOUGH} layers (standard error)"
+    header = f"(a) {row.name}: change of {MEASURES[row.measure]} from {ENOUGH} layers (standard error)"
     return table([header, *(f"{n_layers} layers" for n_layers in more)], lines) if lines else ""
 
 

@@ -23,7 +23,7 @@ from results import Run, Summary, table
 from rows import Row
 from running import Job
 from systems import SYSTEMS
-from timing import Drawn, estimate, reads_disk, sizes_up_to, train
+from timing import ONE_EPOCH, Drawn, estimate, reads_disk, sizes_up_to, train
 
 FULL = Size(n_docs=(79_000, 7_900_000), topics=(5, 10, 20, 50, 100, 200), repeats=1)
 QUICK = Size(n_docs=(1_000, 10_000), topics=(5, 20), repeats=1)
@@ -120,7 +120,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         type=float,
         nargs="+",
         metavar="SECONDS",
-        help=f"train nothing that is expected to take longer; one number, {LIMIT:g} by default, or one for each of --documents",
+        help="train nothing that is expected to take longer, but for the second of the numbers of documents where the first took "
+        f"no longer; one number, {LIMIT:g} by default, or one for each of --documents",
     )
     parser.add_argument(
         "--corpora", type=Path, help="folder of the documents drawn, `generated` in that of the results by default"
@@ -149,7 +150,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     train(jobs, documents, path, limits, chosen.minutes)
     names = {documents.sized(size).name for n_docs in sizes for size in sizes_up_to(n_docs)}
-    runs = [each for each in documents.runs(path) if each.row in names]
+    wanted = {(job.system, job.n_topics) for job, _ in jobs}
+
+    def what(each: Run) -> tuple[str, int | None, int]:
+        return each.system.removesuffix(ONE_EPOCH), each.n_topics, each.n_docs
+
+    runs = [each for each in documents.runs(path) if each.row in names and what(each)[:2] in wanted]
+    trained = {what(each) for each in runs if not each.error}
+    runs = [each for each in runs if not each.error or what(each) not in trained]
     tables = [table_of(runs, curves, chosen.topics, n_docs, clock) for clock in CLOCKS for n_docs in sizes]
     shown = [panel(runs, curves, chosen.topics, n_docs) for n_docs in sizes]
     return command.write("figure5", chosen, shown, [*tables, notes(runs, limits), r2_table(runs, curves, chosen.topics)], runs)

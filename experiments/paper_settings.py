@@ -24,7 +24,7 @@ DEVIATION = 0.1
 
 
 class _UniformStart:
-    """Topics and coefficients start as noise, with no regard to the targets."""
+    """Topics and coefficients start as noise, with no regard to the targets; weights of words, if there are any, as elsewhere."""
 
     def _start(
         self: Any, examples: Examples, response: Response, rng: np.random.Generator, *, n_docs: int | None, go_on: bool

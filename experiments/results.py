@@ -54,39 +54,40 @@ def _parsed(line: dict[str, str]) -> Run:
     return Run(**values | {"chosen": line["chosen"], "error": line["error"]})
 
 
-def _whole_jobs(path: Path) -> str:
-    """The text of a file; where a kill cut its last line short, without the job of the last lines, which is run again."""
-    text = path.read_text(encoding="utf-8")
-    if text.endswith("\n"):
-        return text
-    lines = text.splitlines(keepends=True)[:-1]
-    keys = [line.split(",")[: NAMES.index("measure")] for line in lines]
-    return "".join(line for line, key in zip(lines, keys, strict=True) if len(keys) == 1 or key != keys[-1])
+def _whole_jobs(path: Path) -> tuple[list[list[str]], bool]:
+    """The cells of a file, the names of the columns first, and whether a kill cut it short.
+
+    The job of the last whole line then is left out, since some of its lines may be missing: it is run again.
+    """
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    lines = list(csv.reader(io.StringIO(text, newline="")))
+    is_whole = text.endswith("\n") and text.count('"') % 2 == 0
+    if is_whole or not lines:
+        return lines, not is_whole
+    lines.pop()
+    last = [line[: NAMES.index("measure")] for line in lines[-1:]]
+    return [line for number, line in enumerate(lines) if number == 0 or line[: NAMES.index("measure")] not in last], True
 
 
 def read_runs(path: Path) -> list[Run]:
     """The runs of a file, the last one of each measure where some were repeated."""
-    if not path.exists():
-        return []
-    reader = csv.DictReader(io.StringIO(_whole_jobs(path)))
-    if list(reader.fieldnames or NAMES) != NAMES:
-        raise ValueError(f"{path}: found the columns {reader.fieldnames}, expected {NAMES}")
-    return list({(*run.key, run.measure): run for run in map(_parsed, reader)}.values())
+    header, *lines = _whole_jobs(path)[0] or [NAMES]
+    if header != NAMES:
+        raise ValueError(f"{path}: found the columns {header}, expected {NAMES}")
+    runs = [_parsed(dict(zip(NAMES, line, strict=True))) for line in lines]
+    return list({(*run.key, run.measure): run for run in runs}.values())
 
 
 def append_runs(path: Path, runs: Iterable[Run]) -> None:
     """All lines in one write; what a kill left of an earlier one is taken away."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    kept, is_cut = _whole_jobs(path)
     lines = io.StringIO(newline="")
-    writer = csv.DictWriter(lines, NAMES, lineterminator="\n")
-    kept = _whole_jobs(path) if path.exists() else ""
-    if kept and kept != path.read_text(encoding="utf-8"):
-        path.write_text(kept, encoding="utf-8")
-    if not kept:
-        path.write_text("", encoding="utf-8")
-        writer.writeheader()
-    writer.writerows(asdict(run) for run in runs)
-    with path.open("a", encoding="utf-8", newline="") as file:
+    writer = csv.writer(lines, lineterminator="\n")
+    if is_cut:
+        writer.writerows(kept or [NAMES])
+    writer.writerows(asdict(run).values() for run in runs)
+    with path.open("w" if is_cut else "a", encoding="utf-8", newline="") as file:
         file.write(lines.getvalue())
 
 

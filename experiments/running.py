@@ -139,8 +139,10 @@ def _side_by_side(experiment: Experiment, jobs: list[Job], n_processes: int, unt
                 is_broken = True
         ended = wait(going, return_when=FIRST_COMPLETED).done
         if is_broken or any(isinstance(future.exception(), BrokenProcessPool) for future in ended):
-            # One of them took its process, and with it the others: which, they show alone.
-            yield from ((job, _alone(experiment, job)) for job in going.values())
+            # One of them took its process, and with it those that had not ended: which, they show alone.
+            for future, job in going.items():
+                is_lost = not future.done() or isinstance(future.exception(), BrokenProcessPool)
+                yield job, _alone(experiment, job) if is_lost else future.result()
             pool, going = processes(n_processes), {}
             continue
         for future in ended:
@@ -172,7 +174,7 @@ def run_all(
     `minutes`.
     """
     done = {run.key for run in read_runs(path) if not run.error} if resume else set()
-    todo = [job for job in jobs if job.key not in done]
+    todo = list({job.key: job for job in jobs if job.key not in done}.values())
     until = time.monotonic() + 60 * minutes if minutes is not None else float("inf")
     if n_processes is not None:
         finished = _side_by_side(experiment, todo, n_processes, until)

@@ -18,7 +18,7 @@ from typing import Any
 import command
 import paper_settings
 from command import Size
-from comparison import Curve, jobs, load, measure, table_of
+from comparison import Curve, jobs, leads_of, load, measure, table_of
 from mirrorlda import TopicClassifier, TopicRegressor
 from rows import N_FOLDS, Row
 from running import Experiment, Job
@@ -35,6 +35,8 @@ CHOICES = [
     ("alpha=null", "alpha=1.001"),
     ("n_layers=auto", "n_layers=10"),
     ("learning_rate_decay=linear", "learning_rate_decay=constant"),
+    ("n_epochs=10", "n_epochs=20"),
+    ("batch_size=auto", "batch_size=256"),
 ]
 CHANGES = [DEFAULTS, *(theirs for _, theirs in CHOICES), PAPER, *(f"{PAPER},{ours}" for ours, _ in CHOICES)]
 STARTS = {
@@ -67,7 +69,7 @@ def parsed(setting: str) -> dict[str, Any]:
         settings = {START: "noise"} | paper_settings.SETTINGS
     elif first != DEFAULTS:
         others.insert(0, first)
-    known = {START, *TopicRegressor().get_params()}
+    known = {START, *TopicRegressor().get_params()} - {"n_topics", "random_state", "n_jobs"}
     for each in others:
         name, is_given, text = each.partition("=")
         if not is_given or name not in known:
@@ -96,9 +98,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         parser.error(str(error))
     measured = command.sized([row for row in rows(chosen.data or Path()) if row.name in chosen.rows], chosen)
-    curves = [Curve(setting, setting) for setting in chosen.settings]
+    curves = [Curve(setting, setting) for setting in dict.fromkeys(chosen.settings)]
     runs = command.run("settings", Experiment(load, make, measure), jobs(measured, curves, chosen.topics, chosen.repeats), chosen)
-    return command.write("settings", chosen, [], [table_of(runs, row, curves, chosen.topics) for row in measured], runs)
+    # What is changed in the paper's settings is compared with them.
+    theirs = [curve for curve in curves if curve.system.split(",")[0] == PAPER]
+    ours = [curve for curve in curves if curve not in theirs]
+    tables = []
+    for row in measured:
+        tables.append(table_of(runs, row, curves, chosen.topics))
+        tables += [leads_of(runs, row, group, chosen.topics) for group in (ours, theirs) if group]
+    return command.write("settings", chosen, [], tables, runs)
 
 
 if __name__ == "__main__":

@@ -261,7 +261,8 @@ def within(runs: Sequence[Run], job: Job, limit: float) -> Job | None:
     # What BP-sLDA takes does not grow with the documents; of BP-LDA the proportions of all are kept for the linear model.
     if not job.system.startswith("bp-slda") and taken and taken[max(taken)] * n_docs / max(taken) > MEMORY * memory():
         return None
-    if expected.seconds <= limit * (STEP if len({each.n_docs for each in own}) == 1 else 1):
+    sizes = {each.n_docs for each in own}
+    if expected.seconds <= limit * (STEP if max(sizes) < STEP * min(sizes) else 1):
         return job
     epochs = n_epochs(job.system)
     return replace(job, system=job.system + ONE_EPOCH) if epochs is not None and expected.seconds <= limit * epochs else None

@@ -148,6 +148,9 @@ def test_what_is_expected_to_exceed_the_limit_or_memory_is_not_trained():
     # Of one number of documents a known part of the time does not grow with them: a second is tried where the first was quick.
     assert allowed("medlda", 2) == "medlda"
     assert allowed("medlda", 1.9) is None
+    # Two that are nearly the same are as one.
+    near = partial(allowed, before=lambda *last: timed(last[0], 900, 1.9) + timed(*last))
+    assert near("medlda", 2) == "medlda"
     allowed = partial(allowed, before=lambda *last: timed(last[0], 100, 0.2) + timed(*last))
 
     assert allowed("medlda", 20) == "medlda"

@@ -121,7 +121,8 @@ GOOD = {"text": "a b", "y": 1}
         ({"y": 1}, "found nothing in the field 'text', expected text"),
         ({"text": None, "y": 1}, "found null in the field 'text', expected text"),
         ([1, 2], r"found \[1, 2\], expected a JSON object"),
-        ("{", "Expecting property name"),
+        ("{", "column 2: Expecting property name"),
+        ({"text": "a", "y": 10**400}, "field 'y': found 1000"),
         ({"text": "a", "y": [3]}, r"field 'y': found \[3\], expected a number, a class or null"),
         ({"text": "a", "y": float("inf")}, "field 'y': found inf, expected a number"),
         ({"text": "a", "y": float("nan")}, "field 'y': found nan, expected a number"),
@@ -147,8 +148,24 @@ def test_empty_lines_and_missing_targets_are_passed_over(tmp_path):
 
 def test_a_file_that_is_cut_short_is_named(tmp_path):
     path = tmp_path / "own.jsonl.gz"
-    path.write_bytes(gzip.compress((json.dumps(GOOD) + "\n").encode() * 1000)[:-20])
-    with pytest.raises(ValueError, match=r"own.jsonl.gz, line \d+: Compressed file ended"):
+    path.write_bytes(gzip.compress((json.dumps(GOOD) + "\n").encode() * 1000)[:-4])
+    with pytest.raises(ValueError, match=r"own.jsonl.gz, after line 1000: Compressed file ended"):
+        row_of_file(path, "text", "y", None)
+
+
+@pytest.mark.parametrize("broken", [b"plain text", gzip.compress(b"{}" * 99)[:20] + b"!!!!!!!!"])
+def test_a_file_that_is_not_gzip_is_named(tmp_path, broken):
+    path = tmp_path / "own.jsonl.gz"
+    path.write_bytes(broken)
+    with pytest.raises(ValueError, match=r"own.jsonl.gz, after line 0: "):
+        row_of_file(path, "text", "y", None)
+
+
+def test_bytes_that_are_not_text_are_named_by_line(tmp_path):
+    path = tmp_path / "own.jsonl"
+    good = (json.dumps(GOOD) + "\n").encode()
+    path.write_bytes(good * 900 + '{"text": "\xe9"}\n'.encode("latin-1") + good * 900)
+    with pytest.raises(ValueError, match=r"own.jsonl, line 901: found bytes that are not UTF-8"):
         row_of_file(path, "text", "y", None)
 
 

@@ -2,9 +2,12 @@
 
 import os
 import sys
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "experiments"))
 
 import paper_settings
 import results
+import running
 import settings
 import systems
 from comparison import curve_of, lead, leads_of
@@ -110,6 +114,63 @@ def test_a_job_whose_line_is_cut_short_is_run_again(path, tmp_path):
     assert repr(results.read_runs(cut)) == repr(runs)
 
 
+@pytest.mark.parametrize("end", [-5, -1])
+def test_only_the_last_job_of_a_file_that_was_cut_is_lost(path, tmp_path, end):
+    """Systems of experiments/settings.py have commas in their names, and errors have quotes and new lines."""
+    cut, (run, *_) = tmp_path / "runs.csv", results.read_runs(path)
+    runs = [replace(run, system=f"paper,n_layers={n},alpha=null", repeat=fold) for n in (3, 4) for fold in range(4)]
+    runs.insert(2, replace(run, error='TypeError: "a"\nb', repeat=7))
+    results.append_runs(cut, runs)
+    results.append_runs(cut, [replace(run, repeat=8, error="ValueError:\nfound nothing")])
+    assert len(results.read_runs(cut)) == len(runs) + 1
+    cut.write_text(cut.read_text()[:end])
+    assert repr(results.read_runs(cut)) == repr(runs[:-1])
+    results.append_runs(cut, runs[-1:])
+    assert repr(results.read_runs(cut)) == repr(runs)
+
+
+def test_a_file_that_ends_inside_an_error_is_known_to_be_cut(path, tmp_path):
+    cut, (run, *_) = tmp_path / "runs.csv", results.read_runs(path)
+    results.append_runs(cut, [run, replace(run, repeat=7), replace(run, error="TypeError:\nfound nothing", repeat=8)])
+    text = cut.read_text()
+    cut.write_text(text[: text.index("TypeError:\n") + len("TypeError:\n")])
+    assert [run.repeat for run in results.read_runs(cut)] == [0]
+
+
+def test_of_a_broken_pool_only_what_was_lost_is_run_again(monkeypatch, tmp_path):
+    """Two runs end, the third takes its process, and the pool tells so when the next is submitted."""
+    alone = []
+    pools = []
+
+    class Pool:
+        def __init__(self, number):
+            self.jobs = []
+            pools.append(self)
+
+        def submit(self, function, experiment, job, n_jobs):
+            if len(pools) == 1 and len(self.jobs) == 2:
+                raise BrokenProcessPool
+            future = Future()
+            self.jobs.append(job)
+            if job.n_topics != 1 or len(pools) > 1:
+                future.set_result([replace(failed(job, ""), score=0.5)])
+            return future
+
+        def shutdown(self):
+            pass
+
+    def run_alone(experiment, job):
+        alone.append(job.n_topics)
+        return [replace(failed(job, ""), score=0.25)]
+
+    monkeypatch.setattr(running, "processes", Pool)
+    monkeypatch.setattr(running, "_alone", run_alone)
+    monkeypatch.setattr(running, "wait", lambda going, return_when: SimpleNamespace(done=[each for each in going if each.done()]))
+    found = dict(running._side_by_side(EXPERIMENT, [Job(ROW, "system", 0, number) for number in range(3)], 3, float("inf")))
+    assert {job.n_topics: runs[0].score for job, runs in found.items()} == {0: 0.5, 1: 0.25, 2: 0.5}
+    assert alone == [1]
+
+
 @pytest.mark.parametrize("left", ["", "row,fing"])
 def test_a_file_that_a_kill_left_without_columns_gets_them(path, tmp_path, left):
     cut, runs = tmp_path / "runs.csv", results.read_runs(path)
@@ -159,6 +220,21 @@ def test_leads_stand_beside_what_they_are_ahead_of():
     assert leads_of(found[:1], ROW, curves, [5]) == ""
 
 
+def test_changes_beyond_ten_layers_are_differences_fold_by_fold():
+    import figure4
+
+    def runs(n_layers, scores):
+        job = Job(ROW, "bp-slda", 0, 5, n_layers=n_layers)
+        return [replace(failed(job, ""), repeat=number, score=score) for number, score in enumerate(scores)]
+
+    found = runs(5, [0.9, 0.9]) + runs(10, [0.5, 0.6]) + runs(20, [0.4, 0.4]) + runs(40, [0.55, 0.65])
+    *_, line = figure4.change_table(found, ROW, [5]).splitlines()
+    cells = [cell.strip() for cell in line.split("|")[1:-1]]
+    error = np.sqrt((1 / 2 + 1 / 4) * 0.005)
+    assert cells == ["BP-sLDA, defaults of mirrorlda, 5 topics", f"-0.1500 ({error:.4f})", "+0.0500 (0.0000)"]
+    assert figure4.change_table(found[::2], ROW, [5]) == ""
+
+
 @pytest.mark.parametrize("estimator", [paper_settings.PaperRegressor, paper_settings.PaperClassifier])
 def test_the_papers_settings_are_in_force(estimator):
     """Before the first step topics are noise around the uniform distribution, whatever the targets say."""
@@ -200,8 +276,8 @@ def test_settings_are_read_from_their_names():
 
 
 def test_what_the_paper_and_mirrorlda_choose_differently_is_all_there():
-    """All changes together are the other ones' settings, but for epochs and batches."""
-    left = {"n_epochs": 20, "batch_size": 256, "learning_rate": 0.01}
+    """All changes together are the other ones' settings, but for a rate that is the same up to 10,000 words."""
+    left = {"learning_rate": 0.01}
     theirs = settings.parsed(",".join(["defaults", *(choice for _, choice in settings.CHOICES)]))
     assert theirs | left == settings.parsed("paper")
     ours = settings.parsed(",".join(["paper", *(choice for choice, _ in settings.CHOICES)]))
@@ -210,7 +286,7 @@ def test_what_the_paper_and_mirrorlda_choose_differently_is_all_there():
     assert {name: value for name, value in ours.items() if value != defaults[name]} == left
 
 
-@pytest.mark.parametrize("setting", ["n_layer=3", "n_layers", "paper n_layers=3", "start=here"])
+@pytest.mark.parametrize("setting", ["n_layer=3", "n_layers", "paper n_layers=3", "start=here", "n_topics=3", "random_state=1"])
 def test_settings_that_are_none_are_named(setting):
     with pytest.raises(ValueError, match=r"found .* in the setting .* expected"):
         settings.parsed(setting)

@@ -268,10 +268,12 @@ class NetworkClassifier(ClassifierMixin, _Network):
 
 Network = NetworkRegressor | NetworkClassifier
 
-# With 20 units, reviews want the first and 20 newsgroups the second.
+# With 20 units, reviews want the first and 20 newsgroups the second. First fold of stars, R2 at 3e-4, 1e-3, 3e-3, 1e-2: 0.7206,
+# 0.7229, 0.7189, 0.7143 with 5,000 words; with all, where 3e-3 is often chosen, 0.7169 there and 0.7109 at 1e-2.
 LEARNING_RATES = [1e-3, 3e-3]
 SIZES = [(20,), (100,)]
-# Two layers want smaller ones.
+# Two layers want smaller ones. First fold at 3e-5, 1e-4, 3e-4: 0.7029, 0.7293, 0.7296 (stars), and 0.6861, 0.6915 at the last two
+# (rating of films).
 DEEP: dict[str, Any] = {"hidden": (200, 200), "dropout": 0.5, "input_dropout": 0.2}
 DEEP_LEARNING_RATES = [3e-4, 1e-3]
 

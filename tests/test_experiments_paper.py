@@ -1,7 +1,10 @@
 """The paper's experiments, each on a hundred generated documents."""
 
+import contextlib
 import csv
 import gzip
+import importlib
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -11,14 +14,32 @@ import pytest
 from reviews import write_reviews
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
+sys.path.insert(0, str(EXPERIMENTS))
 TINY = ["--documents", "100", "--topics", "3", "4", "--repeats", "2", "--processes", "1"]
 NETWORKS = ["network", "deep-network"]
 SURE = ["bp-slda", "bp-slda-paper", "linear-counts", "linear-tfidf"]
 
 
 def run(directory, name, *arguments):
+    """As a user does."""
     command = [sys.executable, EXPERIMENTS / f"{name}.py", directory, *arguments, "--out", directory / "out"]
     return subprocess.run(command, capture_output=True, text=True)
+
+
+def call(name, *arguments):
+    """The same in this process, which has imported all that takes long."""
+    stdout, stderr = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
+        try:
+            status = importlib.import_module(name).main(list(map(str, arguments)))
+        except SystemExit as stopped:
+            # As the interpreter does with words.
+            status = stopped.code if isinstance(stopped.code, int) else print(stopped.code, file=sys.stderr) or 1
+    return subprocess.CompletedProcess([name, *arguments], status, stdout.getvalue(), stderr.getvalue())
+
+
+def run_here(directory, name, *arguments):
+    return call(name, directory, *arguments, "--out", directory / "out")
 
 
 def scores(directory, name, out="out"):
@@ -69,7 +90,7 @@ def test_networks_learn_from_more_documents(tmp_path):
     """Eighty are not enough for three or four hidden units: their mean R2 is below 0."""
     for name in ("tripadvisor_79k", "imdb"):
         write_reviews(tmp_path / f"{name}.jsonl.gz", 400, with_split=False)
-    output = run(tmp_path, "figure3", "--topics", "4", "--repeats", "1", "--processes", "1", "--systems", *NETWORKS)
+    output = run_here(tmp_path, "figure3", "--topics", "4", "--repeats", "1", "--processes", "1", "--systems", *NETWORKS)
     assert output.returncode == 0, output.stderr
     found = scores(tmp_path, "figure3")
     assert len(found) == 4
@@ -91,8 +112,7 @@ def test_figure3_on_ones_own_file(data):
         "--repeats",
         "1",
     ]
-    command = [sys.executable, EXPERIMENTS / "figure3.py", *arguments, "--processes", "1", "--out", data / "own"]
-    output = subprocess.run(command, capture_output=True, text=True)
+    output = call("figure3", *arguments, "--processes", "1", "--out", data / "own")
     assert output.returncode == 0, output.stderr
     ((row, system, *_, measure), (score,)) = next(iter(scores(data, "figure3", "own").items()))
     assert (row, system, measure) == ("shops-liked", "bp-slda", "roc_auc")
@@ -102,7 +122,7 @@ def test_figure3_on_ones_own_file(data):
 
 def test_a_command_some_of_whose_runs_failed_says_so(tmp_path):
     (tmp_path / "imdb.jsonl.gz").write_bytes(gzip.compress(b'{"text": "a", "sentiment": "pos"}\n' * 20 + b"{}"))
-    output = run(tmp_path, "table2", "--systems", "linear-tfidf", "--processes", "1")
+    output = run_here(tmp_path, "table2", "--systems", "linear-tfidf", "--processes", "1")
     assert output.returncode == 1
     told = "imdb.jsonl.gz, line 21: found nothing in the field 'text', expected text"
     assert told in output.stdout
@@ -110,19 +130,17 @@ def test_a_command_some_of_whose_runs_failed_says_so(tmp_path):
 
 
 def test_a_file_of_ones_own_that_is_wrong_is_refused(tmp_path):
-    command = [sys.executable, EXPERIMENTS / "table1.py", "--target", "stars", "--file"]
     (tmp_path / "own.jsonl").write_text('{"text": "a", "stars": 1}\n{"text": 7, "stars": 1}\n')
-    output = subprocess.run([*command, tmp_path / "own.jsonl"], capture_output=True, text=True, cwd=tmp_path)
+    output = call("table1", "--target", "stars", "--file", tmp_path / "own.jsonl")
     assert output.returncode == 1
     assert output.stderr == f"{tmp_path / 'own.jsonl'}, line 2: found 7 in the field 'text', expected text\n"
-    output = subprocess.run([*command, tmp_path / "none.jsonl"], capture_output=True, text=True, cwd=tmp_path)
+    output = call("table1", "--target", "stars", "--file", tmp_path / "none.jsonl")
     assert output.returncode == 1
     assert "none.jsonl" in output.stderr
-    assert "Traceback" not in output.stderr
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
-    output = run(tmp_path, "table2", *TINY)
+    output = run_here(tmp_path, "table2", *TINY)
     assert output.returncode != 0
     assert "imdb.jsonl.gz" in output.stderr
 
@@ -136,13 +154,13 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
     ],
 )
 def test_numbers_that_make_no_sense_are_refused(data, arguments, told):
-    output = run(data, "figure3", *arguments)
+    output = run_here(data, "figure3", *arguments)
     assert output.returncode == 2
     assert told in output.stderr
 
 
 def test_table1_has_four_priors_and_two_vocabularies(data):
-    output = run(data, "table1", *TINY, "--systems", "bp-slda", "linear-tfidf")
+    output = run_here(data, "table1", *TINY, "--systems", "bp-slda", "linear-tfidf")
     assert output.returncode == 0, output.stderr
     found = scores(data, "table1")
     assert {alpha for _, system, _, alpha, *_ in found if system == "bp-slda"} == {"", "1.001", "0.5", "0.1"}
@@ -152,7 +170,7 @@ def test_table1_has_four_priors_and_two_vocabularies(data):
 
 
 def test_table2_repeats_what_is_random(data):
-    output = run(data, "table2", *TINY, "--systems", "bp-slda", "network", "linear-tfidf")
+    output = run_here(data, "table2", *TINY, "--systems", "bp-slda", "network", "linear-tfidf")
     assert output.returncode == 0, output.stderr
     found = scores(data, "table2")
     assert {system: {len(repeats) for key, repeats in found.items() if key[1] == system} for _, system, *_ in found} == {
@@ -164,7 +182,7 @@ def test_table2_repeats_what_is_random(data):
 
 def test_settings_are_compared(data):
     chosen = ["--rows", "tripadvisor-stars", "imdb-sentiment", "--settings", "defaults", "paper,start=targets"]
-    output = run(data, "settings", *TINY, *chosen)
+    output = run_here(data, "settings", *TINY, *chosen)
     assert output.returncode == 0, output.stderr
     found = scores(data, "settings")
     assert {(system, n_topics) for _, system, n_topics, *_ in found} == {
@@ -172,13 +190,13 @@ def test_settings_are_compared(data):
     }
     assert all(np.mean(folds) > {"r2": 0.65, "roc_auc": 0.95}[measure] for (*_, measure), folds in found.items())
     assert "| paper,start=targets " in output.stdout
-    refused = run(data, "settings", "--settings", "n_layer=3")
+    refused = run_here(data, "settings", "--settings", "n_layer=3")
     assert refused.returncode == 2
     assert "found 'n_layer=3' in the setting 'n_layer=3', expected NAME=VALUE" in refused.stderr
 
 
 def test_figure4_has_layers_sparsity_and_likelihood(data):
-    output = run(data, "figure4", *TINY)
+    output = run_here(data, "figure4", *TINY)
     assert output.returncode == 0, output.stderr
     found = scores(data, "figure4")
     measures = {measure for *_, measure in found}

@@ -43,9 +43,9 @@ DASHES = ["--", ":", "-.", (0, (5, 1)), (0, (3, 1, 1, 1))]
 
 
 def zoomed(panel: Panel, depth: float) -> Panel:
-    """The lines whose highest point is at most so far below that of the best."""
-    tops = [max(found.mean for found in line.summaries) for line in panel.lines]
-    kept = [line for line, top in zip(panel.lines, tops, strict=True) if top > max(tops) - depth]
+    """The lines that nowhere are more than so far below the best point."""
+    best = max(found.mean for line in panel.lines for found in line.summaries)
+    kept = [line for line in panel.lines if min(found.mean for found in line.summaries) > best - depth]
     return replace(panel, title=f"{panel.title} (zoom in)", lines=kept)
 
 

@@ -101,7 +101,8 @@ def notes(runs: Sequence[Run], limits: dict[int, float]) -> str:
         "TopicRegressor of 5 topics predicts, and noise: R2 shows that a system has learned something, not which is best.",
         f"~ was not measured: training was expected to take more than {told}, or more memory than there is, or there was no time "
         "to begin it. It is extrapolated from the number of documents in brackets, along the line through it and the one before, "
-        "or in proportion from one epoch where it says so: what comes before the epochs then counts as often as they do.",
+        "or in proportion from one epoch where it says so: what comes before the epochs then counts as often as they do. "
+        "Nothing is extrapolated from one number of documents alone.",
         f"The C# implementation's times are quoted, not measured in this run: {N_EPOCHS} epochs at the documents a second that "
         "others measured (mono, one thread, ten layers, batches of 1,000).",
     ]

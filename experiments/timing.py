@@ -208,8 +208,14 @@ class Estimate:
         return f"~{number} ({self.measured_on})" if self.measured_on else number
 
 
-def estimate(runs: Sequence[Run], system: str, n_topics: int | None, n_docs: int, clock: str = "cpu_seconds") -> Estimate | None:
-    """From the runs with the most documents up to so many; of two with as many, from the one with all epochs."""
+def estimate(
+    runs: Sequence[Run], system: str, n_topics: int | None, n_docs: int, clock: str = "cpu_seconds", *, n_sizes: int = 2
+) -> Estimate | None:
+    """From the runs with the most documents up to so many; of two with as many, from the one with all epochs.
+
+    None where all epochs were run with fewer than `n_sizes` numbers of documents, none of them the one that is asked for: one
+    number does not tell what part of the time grows with them.
+    """
     found: dict[tuple[int, bool], Run] = {}
     for each in runs:
         if each.system.removesuffix(ONE_EPOCH) == system and each.n_topics == n_topics and each.n_docs <= n_docs:
@@ -224,7 +230,9 @@ def estimate(runs: Sequence[Run], system: str, n_topics: int | None, n_docs: int
     parts = [] if measured == n_docs else [f"{measured:,}"]
     best = found[measured, is_whole]
     if is_whole:
-        return Estimate(_along_line({size: getattr(found[size, whole], clock) for size, whole in found if whole}, n_docs), *parts)
+        seconds = {size: getattr(found[size, whole], clock) for size, whole in found if whole}
+        is_known = measured == n_docs or len(seconds) >= n_sizes
+        return Estimate(_along_line(seconds, n_docs), *parts) if is_known else None
     after = sum(each.score for each in runs if each.key == best.key and each.measure == "share after the epochs")
     epochs = after + (1 - after) * (n_epochs(system) or 1)
     return Estimate(getattr(best, clock) * epochs * n_docs / measured, ", ".join([*parts, "one epoch"]))
@@ -253,7 +261,7 @@ def within(runs: Sequence[Run], job: Job, limit: float) -> Job | None:
     if n_docs // STEP < FEWEST:
         return job
     below = [run for run in runs if run.n_topics == job.n_topics and run.n_docs < n_docs]
-    expected = estimate(below, job.system, job.n_topics, n_docs)
+    expected = estimate(below, job.system, job.n_topics, n_docs, n_sizes=1)
     if expected is None or expected.error:
         return None
     own = [each for each in below if each.system.removesuffix(ONE_EPOCH) == job.system]

@@ -68,8 +68,8 @@ def table_of(runs: Sequence[Run], curves: Sequence[Curve], topics: Sequence[int]
     for curve in curves:
         cells = [estimate(runs, curve.system, size, n_docs, clock) for size in curve.sizes(topics)]
         texts = ["" if cell is None else str(cell) for cell in cells]
-        is_measured = [not (cell.measured_on or cell.error) for cell in cells if cell is not None]
-        told = "all" if is_measured and all(is_measured) else f"{sum(is_measured)} of {len(cells)}"
+        is_measured = [cell is not None and not (cell.measured_on or cell.error) for cell in cells]
+        told = "all" if all(is_measured) else f"{sum(is_measured)} of {len(cells)}"
         lines.append([curve.label, *texts, *[""] * (len(topics) - len(texts)), told])
     seconds = [quoted(size, n_docs) for size in topics]
     if any(seconds):

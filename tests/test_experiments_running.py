@@ -20,12 +20,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "experiments"))
 import paper_settings
 import results
 import running
-import settings
-import systems
-from comparison import curve_of, lead, leads_of
 from rows import Data, Row
 from running import Experiment, Job, failed, run_all
 
+# Processes of one test import this module: what takes long to import is left to the tests that need it.
+pytestmark = pytest.mark.xdist_group("experiments")
 ROW = Row("row", Path("nowhere"), "y", "r2")
 
 
@@ -194,6 +193,8 @@ def test_summaries():
 
 
 def test_leads_are_differences_fold_by_fold():
+    from comparison import lead
+
     ours, theirs = {0: 0.5, 1: 0.7, 2: 0.6, 3: 0.9, 4: 0.8}, {4: 0.5, 3: 0.7, 2: 0.5, 1: 0.5, 0: 0.4}
     found = lead(ours, theirs)
     differences = [0.1, 0.2, 0.1, 0.2, 0.3]
@@ -204,6 +205,8 @@ def test_leads_are_differences_fold_by_fold():
 
 
 def test_leads_stand_beside_what_they_are_ahead_of():
+    from comparison import curve_of, leads_of
+
     def runs(system, n_topics, scores):
         job = Job(ROW, system, 0, n_topics)
         return [replace(failed(job, ""), repeat=number, score=score) for number, score in enumerate(scores)]
@@ -255,6 +258,8 @@ def test_the_papers_settings_are_in_force(estimator):
 @pytest.mark.parametrize("system", ["bp-slda", "bp-slda-paper"])
 @pytest.mark.parametrize("measure", ["r2", "roc_auc"])
 def test_priors_and_layers_reach_the_model(system, measure):
+    import systems
+
     row = Row("row", Path("nowhere"), "y", measure)
     given = systems.make(Job(row, system, 3, 7, alpha=0.5, n_layers=2), 1).get_params()
     assert {"n_topics": 7, "alpha": 0.5, "n_layers": 2, "random_state": 3}.items() <= given.items()
@@ -264,6 +269,8 @@ def test_priors_and_layers_reach_the_model(system, measure):
 
 
 def test_settings_are_read_from_their_names():
+    import settings
+
     assert settings.parsed("defaults") == {"start": "targets"}
     changed = settings.parsed("n_layers=10,learning_rate=0.005,count_scale=linear")
     assert changed == {"start": "targets", "n_layers": 10, "learning_rate": 0.005, "count_scale": "linear"}
@@ -277,6 +284,8 @@ def test_settings_are_read_from_their_names():
 
 def test_what_the_paper_and_mirrorlda_choose_differently_is_all_there():
     """All changes together are the other ones' settings, but for a rate that is the same up to 10,000 words."""
+    import settings
+
     left = {"learning_rate": 0.01}
     theirs = settings.parsed(",".join(["defaults", *(choice for _, choice in settings.CHOICES)]))
     assert theirs | left == settings.parsed("paper")
@@ -288,6 +297,8 @@ def test_what_the_paper_and_mirrorlda_choose_differently_is_all_there():
 
 @pytest.mark.parametrize("setting", ["n_layer=3", "n_layers", "paper n_layers=3", "start=here", "n_topics=3", "random_state=1"])
 def test_settings_that_are_none_are_named(setting):
+    import settings
+
     with pytest.raises(ValueError, match=r"found .* in the setting .* expected"):
         settings.parsed(setting)
 

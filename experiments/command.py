@@ -78,7 +78,7 @@ def parsed(
         parser.error("--documents, --topics, --repeats and --processes are 1 or more")
     if chosen.repeats is not None and chosen.repeats > full.repeats:
         parser.error(f"--repeats: found {chosen.repeats}, expected at most {full.repeats}")
-    for name in ("topics", "systems"):
+    for name in ("topics", "systems", "settings"):
         if getattr(chosen, name, None):
             setattr(chosen, name, list(dict.fromkeys(getattr(chosen, name))))
     chosen.given = _given(parser, chosen)
@@ -159,17 +159,16 @@ def write(name: str, chosen: argparse.Namespace, panels: Sequence[Panel], tables
 
     Returns the command's exit status: 1 where a run failed.
     """
-    parts = []
+    picture = ""
     if panels:
         draw(chosen.out / f"{name}.svg", panels)
-        parts.append(f"![{'; '.join(panel.title for panel in panels)}]({name}.svg)")
-    n_pictures = len(parts)
-    parts += filter(None, tables)
+        picture = f"![{'; '.join(panel.title for panel in panels)}]({name}.svg)\n\n"
+    parts = list(filter(None, tables))
     failed = sorted({f"- {run.row}, {run.system}, {run.n_topics} topics: {run.error}" for run in runs if run.error})
     if failed:
         parts.append("Failed:\n\n" + "\n".join(failed))
     parts.append("; ".join(_setting(name, chosen, runs)) + ".")
-    text = "\n\n".join(parts) + "\n"
-    (chosen.out / f"{name}.md").write_text(text, encoding="utf-8")
-    print("\n\n".join(parts[n_pictures:]))
+    text = "\n\n".join(parts)
+    (chosen.out / f"{name}.md").write_text(f"{picture}{text}\n", encoding="utf-8")
+    print(text)
     return int(bool(failed))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,16 +51,13 @@ class Curve(NamedTuple):
     def sizes(self, topics: Sequence[int]) -> Sequence[int | None]:
         return topics if self.has_topics else [None]
 
-    def by_fold(self, runs: Sequence[Run], row: Row, n_topics: int | None) -> dict[int, float]:
-        """Scores of the row's own measure."""
-        what = row.name, self.system, self.alpha, n_topics, row.measure
-        found = [run for run in runs if (run.row, run.system, run.alpha, run.n_topics, run.measure) == what]
-        return {run.repeat: run.score for run in found if not run.error}
+    def of(self, runs: Sequence[Run], row: Row, n_topics: int | None, measure: str | None = None) -> list[Run]:
+        """Those of this system, of the row's own measure or another."""
+        what = row.name, self.system, self.alpha, n_topics, measure or row.measure
+        return [run for run in runs if (run.row, run.system, run.alpha, run.n_topics, run.measure) == what]
 
     def score(self, runs: Sequence[Run], row: Row, n_topics: int | None, measure: str | None = None) -> Summary:
-        """Of the row's own measure, or another."""
-        what = row.name, self.system, self.alpha, n_topics, measure or row.measure
-        return summary(run for run in runs if (run.row, run.system, run.alpha, run.n_topics, run.measure) == what)
+        return summary(self.of(runs, row, n_topics, measure))
 
 
 def curve_of(system: str, alpha: float | None = None) -> Curve:
@@ -112,6 +109,11 @@ def table_of(runs: Sequence[Run], row: Row, curves: Sequence[Curve], topics: Seq
     return table(header, lines)
 
 
+def by_fold(runs: Iterable[Run]) -> dict[int, float]:
+    """Scores of the runs that did not fail."""
+    return {run.repeat: run.score for run in runs if not run.error}
+
+
 def lead(ours: dict[int, float], theirs: dict[int, float]) -> Summary:
     """Mean of the differences in folds that both have, with the standard error in place of the deviation.
 
@@ -125,6 +127,10 @@ def lead(ours: dict[int, float], theirs: dict[int, float]) -> Summary:
     return Summary(float(differences.mean()), float(error), len(differences))
 
 
+def lead_cell(lead: Summary) -> str:
+    return f"{lead.mean:+.4f} ({lead.deviation:.4f})" if lead.n_runs else ""
+
+
 def leads_of(runs: Sequence[Run], row: Row, curves: Sequence[Curve], topics: Sequence[int]) -> str:
     """By how much the first system with topics is ahead of the others, fold by fold, with standard errors.
 
@@ -134,11 +140,11 @@ def leads_of(runs: Sequence[Run], row: Row, curves: Sequence[Curve], topics: Seq
     others = [curve for curve in curves if curve != first]
     lines = []
     for other in others:
-        found = [
-            lead(first.by_fold(runs, row, n_topics), other.by_fold(runs, row, n_topics if other.has_topics else None))
-            for n_topics in topics
-        ]
+        found = []
+        for n_topics in topics:
+            theirs = other.of(runs, row, n_topics if other.has_topics else None)
+            found.append(lead(by_fold(first.of(runs, row, n_topics)), by_fold(theirs)))
         if any(each.n_runs for each in found):
-            lines.append([other.label, *(f"{each.mean:+.4f} ({each.deviation:.4f})" if each.n_runs else "" for each in found)])
+            lines.append([other.label, *map(lead_cell, found)])
     header = f"{row.name}: lead of {first.label} (standard error)"
     return table([header, *(f"{n_topics} topics" for n_topics in topics)], lines) if lines and first.has_topics else ""

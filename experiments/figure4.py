@@ -20,7 +20,7 @@ import command
 import systems
 from baselines.tomotopy_models import TomotopyLDA
 from command import Size
-from comparison import MEASURES, Curve, curve_of, jobs, lead, load, measure, panel, table_of
+from comparison import MEASURES, Curve, by_fold, curve_of, jobs, lead, lead_cell, load, measure, panel, table_of
 from mirrorlda import TopicModel
 from mirrorlda.metrics import log_likelihood, sparsity
 from plots import Line, Panel
@@ -81,14 +81,15 @@ def layer_jobs(row: Row, topics: Sequence[int], repeats: int) -> list[Job]:
     ]
 
 
+def layer_runs(runs: Sequence[Run], row: Row, system: str, n_topics: int) -> dict[int, list[Run]]:
+    """By number of layers."""
+    own = [run for run in runs if (run.row, run.system, run.n_topics) == (row.name, system, n_topics)]
+    return {n_layers: [run for run in own if run.n_layers == n_layers] for n_layers in LAYERS}
+
+
 def layer_scores(runs: Sequence[Run], row: Row, system: str, n_topics: int) -> dict[int, Summary]:
     """By number of layers."""
-    found = {
-        n_layers: summary(
-            run for run in runs if (run.row, run.system, run.n_topics, run.n_layers) == (row.name, system, n_topics, n_layers)
-        )
-        for n_layers in LAYERS
-    }
+    found = {n_layers: summary(own) for n_layers, own in layer_runs(runs, row, system, n_topics).items()}
     return {n_layers: score for n_layers, score in found.items() if score.n_runs}
 
 
@@ -121,14 +122,10 @@ def change_table(runs: Sequence[Run], row: Row, topics: Sequence[int]) -> str:
     lines = []
     for system in LAYERED:
         for n_topics in topics:
-            by_fold: dict[int, dict[int, float]] = {n_layers: {} for n_layers in LAYERS}
-            for run in runs:
-                if (run.row, run.system, run.n_topics) == (row.name, system, n_topics) and run.n_layers and not run.error:
-                    by_fold[run.n_layers][run.repeat] = run.score
-            found = [lead(by_fold[n_layers], by_fold[ENOUGH]) for n_layers in more]
+            scores = {n_layers: by_fold(own) for n_layers, own in layer_runs(runs, row, system, n_topics).items()}
+            found = [lead(scores[n_layers], scores[ENOUGH]) for n_layers in more]
             if all(each.n_runs for each in found):
-                label = f"{SYSTEMS[system].label}, {n_topics} topics"
-                lines.append([label, *(f"{each.mean:+.4f} ({each.deviation:.4f})" for each in found)])
+                lines.append([f"{SYSTEMS[system].label}, {n_topics} topics", *map(lead_cell, found)])
     header = f"(a) {row.name}: change of {MEASURES[row.measure]} from {ENOUGH} layers (standard error)"
     return table([header, *(f"{n_layers} layers" for n_layers in more)], lines) if lines else ""
 

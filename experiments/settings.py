@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         parser.error(str(error))
     measured = command.sized([row for row in rows(chosen.data or Path()) if row.name in chosen.rows], chosen)
-    curves = [Curve(setting, setting) for setting in dict.fromkeys(chosen.settings)]
+    curves = [Curve(setting, setting) for setting in chosen.settings]
     runs = command.run("settings", Experiment(load, make, measure), jobs(measured, curves, chosen.topics, chosen.repeats), chosen)
     # What is changed in the paper's settings is compared with them.
     theirs = [curve for curve in curves if curve.system.split(",")[0] == PAPER]

@@ -141,7 +141,7 @@ def _processor() -> str:
 
 def _setting(name: str, chosen: argparse.Namespace, runs: Sequence[Run]) -> Iterator[str]:
     """The command, the machine, the versions and the days."""
-    # Where the files are, and how long the last of several sittings was, is nobody's business.
+    # Where the files are, and how long the command ran the last time, is nobody's business.
     hidden = {"out", "minutes", "corpora", "processes"}
     given = " ".join(f"--{option} {value}".strip() for option, value in chosen.given.items() if option not in hidden)
     yield (

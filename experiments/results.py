@@ -35,7 +35,7 @@ class Run:
     n_jobs: int
     chosen: str = ""
     error: str = ""
-    # When it ended: a file may be of several sittings.
+    # When it ended: a file may be of several days.
     day: str = ""
 
     @property

@@ -18,6 +18,7 @@ from systems import SYSTEMS
 MEASURES = {
     "r2": "predictive R2",
     "roc_auc": "AUC",
+    "accuracy": "accuracy",
     "sparsity": "share of the topics that make up 90 %",
     "log-likelihood": "log-likelihood per word",
 }
@@ -29,9 +30,11 @@ def load(job: Job) -> Data:
 
 
 def measure(job: Job, model: Any, data: Data) -> dict[str, float]:
-    """Predictive R2, or the area under the curve of the second class."""
+    """Predictive R2, the area under the curve of the second class or, with more than two, accuracy."""
     if job.row.measure == "r2":
         return {"r2": predictive_r2(data.y_test, model.predict(data.X_test))}
+    if job.row.measure == "accuracy":
+        return {"accuracy": float(np.mean(model.predict(data.X_test) == data.y_test))}
     return {"roc_auc": auc(data.y_test, scores_of(model, data.X_test))}
 
 

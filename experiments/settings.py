@@ -39,9 +39,10 @@ CHOICES = [
     ("batch_size=auto", "batch_size=256"),
 ]
 CHANGES = [DEFAULTS, *(theirs for _, theirs in CHOICES), PAPER, *(f"{PAPER},{ours}" for ours, _ in CHOICES)]
+# For numbers, and for classes.
 STARTS = {
-    "targets": {"r2": TopicRegressor, "roc_auc": TopicClassifier},
-    "noise": {"r2": paper_settings.PaperRegressor, "roc_auc": paper_settings.PaperClassifier},
+    "targets": (TopicRegressor, TopicClassifier),
+    "noise": (paper_settings.PaperRegressor, paper_settings.PaperClassifier),
 }
 
 
@@ -49,6 +50,7 @@ def rows(data: Path) -> list[Row]:
     hotels, films = data / "tripadvisor_79k.jsonl.gz", data / "imdb.jsonl.gz"
     targets = [("tripadvisor-stars", hotels, "stars", "r2"), ("imdb-rating", films, "rating", "r2")]
     targets.append(("imdb-sentiment", films, "sentiment", "roc_auc"))
+    targets.append(("20newsgroups-group", data / "20newsgroups.jsonl.gz", "group", "accuracy"))
     vocabularies = [("", 5_000), ("-all-words", None)]
     return [Row(name + end, *what, n_words=n_words) for end, n_words in vocabularies for name, *what in targets]
 
@@ -82,7 +84,8 @@ def parsed(setting: str) -> dict[str, Any]:
 
 def make(job: Job, n_jobs: int) -> Any:
     settings = parsed(job.system)
-    estimator = STARTS[settings.pop(START)][job.row.measure]
+    regressor, classifier = STARTS[settings.pop(START)]
+    estimator = regressor if job.row.measure == "r2" else classifier
     return estimator(job.n_topics, random_state=job.repeat, n_jobs=n_jobs, **settings)
 
 

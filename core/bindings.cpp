@@ -54,7 +54,7 @@ struct BoundEngine {
   bool has_trace = false, has_objective = false;
 
   Numpy<T> forward(Array<const T, 2> phi, Array<const int64_t, 1> indptr, Array<const int32_t, 1> indices, Array<const T, 1> counts,
-                   Array<const int64_t, 1> documents, Array<const T, 1> alpha, int n_layers, int rule,
+                   Array<const int64_t, 1> documents, Array<const T, 1> alpha, int n_layers, int rule, double tol,
                    std::optional<Array<const double, 2>> steps, std::optional<Array<const T, 2>> frame, bool keep, bool objective,
                    int n_threads) {
     check_documents(indptr, indices, documents);
@@ -65,6 +65,7 @@ struct BoundEngine {
     const size_t n_docs = documents.shape(0), n_topics = phi.shape(1);
     require(alpha.shape(0) == n_topics && n_topics > 0 && n_layers >= 1 && n_threads > 0, "alpha, n_topics, n_layers or n_threads");
     require(rule >= int(StepRule::l1) && rule <= int(StepRule::given), "rule is unknown");
+    require(tol >= 0 && tol < 1, "tol must be at least 0 and below 1");
     require((rule == int(StepRule::given)) == steps.has_value(), "steps are for the given rule only");
     require(!steps || (steps->shape(0) == n_docs && steps->shape(1) == size_t(n_layers)), "steps must be (n_docs, n_layers)");
     require(!frame || (frame->shape(0) == 2 && frame->shape(1) == n_topics), "frame must be (2, n_topics)");
@@ -76,8 +77,8 @@ struct BoundEngine {
     if (keep && steps) inputs.push_back(nb::cast(*steps));
     const Batch<T> batch{indptr.data(), indices.data(), counts.data(), documents.data(), int64_t(n_docs), int64_t(phi.shape(0))};
     const T* const scale = frame ? frame->data() : nullptr;
-    const Topics<T> topics{phi.data(),     scale,     scale ? scale + n_topics : nullptr,  int(n_topics), alpha.data(), n_layers,
-                           StepRule(rule), objective, steps ? steps->data() : nullptr};
+    const Topics<T> topics{phi.data(),     scale, scale ? scale + n_topics : nullptr, int(n_topics), alpha.data(), n_layers,
+                           StepRule(rule), tol,   objective,                          steps ? steps->data() : nullptr};
     {
       nb::gil_scoped_release release;
       engine.forward(batch, topics, keep, n_threads, theta.data());
@@ -137,7 +138,7 @@ void bind(nb::module_& m, const char* engine_name) {
   nb::class_<Bound>(m, engine_name, "Forward and reverse passes over batches; owns their working memory.")
       .def(nb::init<>())
       .def("forward", &Bound::forward, "phi"_a, "indptr"_a, "indices"_a, "counts"_a, "documents"_a, "alpha"_a, "n_layers"_a, "rule"_a,
-           "steps"_a.none(), "frame"_a.none(), "keep"_a, "objective"_a, "n_threads"_a)
+           "tol"_a, "steps"_a.none(), "frame"_a.none(), "keep"_a, "objective"_a, "n_threads"_a)
       .def("trace", &Bound::trace)
       .def("objective", &Bound::objective)
       .def("reverse", &Bound::reverse, "grad_theta"_a.none(), "word_weights"_a.none(), "rows"_a, "want_counts"_a, "n_threads"_a,

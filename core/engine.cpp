@@ -68,7 +68,7 @@ void distinct_words(const int64_t* indptr, const int32_t* indices, const int64_t
 template <class T>
 Inference<T> Engine<T>::inference() const {
   return {topics_.z,     batch_.n_words, scale_.data(), shift_.data(), alpha_minus_1_.data(), floor_.data(), topics_.n_topics,
-          topics_.n_layers, topics_.rule,   topics_.wants_objective};
+          topics_.n_layers, topics_.rule,   topics_.tol,   topics_.wants_objective};
 }
 
 template <class T>

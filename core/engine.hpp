@@ -65,6 +65,7 @@ struct Topics {
   const T* alpha;  // (n_topics,)
   int n_layers;
   StepRule rule;
+  double tol;
   bool wants_objective;
   const double* steps;  // (n_docs, n_layers) for StepRule::given
 };

@@ -29,6 +29,7 @@ struct Trial {
   double step, distance;
   double overshoot;  // D_f, with the words' lower bound for their part, over what acceptance allows
   double decrease;   // f(theta) - f(theta'), exact where the objective is wanted
+  double gain;       // the same with the words' lower bound, whether it is wanted or not
   bool drops;        // some t is below kDrop
   bool tells;        // of an accepted step: D / T is above the slack, so that a larger one may be tried
 };
@@ -182,6 +183,7 @@ inline bool accepted(const Inference<T>& model, int64_t n_padded, const T* r_inv
     }
   }
   trial.decrease = words.linear - gap_of_words + prior_decrease;
+  trial.gain = words.linear - words.gap + prior_decrease;
   return true;
 }
 
@@ -282,6 +284,21 @@ inline void advance(const Inference<T>& model, int64_t n_padded, const Trial<T>&
   state.objective -= trial.decrease;
 }
 
+// Theta stays as it is from `layer` on. Of 1 / r only the last one is read: `reverse` passes over steps of zero.
+template <class T>
+inline void stay(const Inference<T>& model, const Document<T>& document, int64_t n_padded, int layer, const DocumentTrace<T>& trace,
+                 double objective) {
+  const int64_t padded_topics = round_up<T>(model.n_topics);
+  if (layer < model.n_layers) memcpy(trace.r_inverse + model.n_layers * n_padded, trace.r_inverse + layer * n_padded, sizeof(T) * n_padded);
+  for (; layer < model.n_layers; ++layer) {
+    prefetch_next<T>(model, document, nullptr, layer);
+    memcpy(trace.raw + (layer + 1) * padded_topics, trace.raw + layer * padded_topics, sizeof(T) * padded_topics);
+    trace.steps[layer] = 0;
+    trace.n_trials[layer] = 0;
+    trace.objective[layer + 1] = objective;
+  }
+}
+
 template <class T>
 struct ForwardMemory {
   State<T> state;
@@ -321,6 +338,8 @@ inline void forward(const Inference<T>& model, const Document<T>& document, cons
   trial.step = total > 0 ? 1 / total : 1;
   trial.tells = true;
   trace.objective[0] = state.objective;
+  const double tol = model.rule == StepRule::given ? 0 : model.tol;
+  double gained = 0;
   for (int layer = 0; layer < model.n_layers; ++layer) {
     const T* r_inverse = trace.r_inverse + layer * n_padded;
     T* raw = trace.raw + (layer + 1) * padded_topics;
@@ -352,6 +371,9 @@ inline void forward(const Inference<T>& model, const Document<T>& document, cons
       memcpy(trace.r_inverse + (layer + 1) * n_padded, r_inverse, sizeof(T) * n_padded);
     }
     trace.objective[layer + 1] = state.objective;
+    if (!moves || tol == 0) continue;
+    gained += trial.gain;
+    if (!(trial.gain > tol * gained)) return stay<T>(model, document, n_padded, layer + 1, trace, state.objective);
   }
 }
 

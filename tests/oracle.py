@@ -123,15 +123,28 @@ def line_search(theta, T_first, rule, P, x, alpha):
     return T_first * ETA**i, n_trials, True
 
 
-def infer(P, x, alpha, n_layers, step_size):
-    """theta of every layer; step_size is "l1", "kl", a number, or the n_layers steps to replay."""
+def gain(theta, theta_new, P, x, alpha):
+    """f(theta) - f(theta'), with t - t^2 / (2 + 4 t / 3) for ln(1 + t) of the words."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = (P @ (theta_new - theta)) / (P @ theta)
+        return x @ (t - t * (t / (2 + 4 * t / 3))) + (alpha - 1) @ np.log(theta_new / theta)
+
+
+def infer(P, x, alpha, n_layers, step_size, tol=0.0):
+    """theta of every layer; step_size is "l1", "kl", a number, or the n_layers steps to replay.
+
+    With a line search, theta stays once a layer gained no more than tol times what all layers gained.
+    """
     n_topics = P.shape[1]
     theta = np.full(n_topics, 1 / n_topics)
     thetas, raws, step_sizes, n_trials = [theta], [], [], []
     T_first = initial_step(x, alpha) / ETA
+    gained, stays = 0.0, False
     for layer in range(n_layers):
         trials = 0
-        if isinstance(step_size, str):
+        if stays:
+            T = 0.0
+        elif isinstance(step_size, str):
             T_tried, trials, accepted = line_search(theta, T_first, step_size, P, x, alpha)
             T = T_tried if accepted else 0.0
             T_first = T_tried / ETA if not accepted or telling(theta, T, step_size, P, x, alpha) > 1 else T_tried
@@ -140,7 +153,11 @@ def infer(P, x, alpha, n_layers, step_size):
         raw = theta
         if T != 0:
             raw = mirror_step(theta, negative_gradient(theta, P, x, alpha), T)
-        theta = np.maximum(raw, FLOOR)
+        before, theta = theta, np.maximum(raw, FLOOR)
+        if isinstance(step_size, str) and T != 0 and tol:
+            found = gain(before, theta, P, x, alpha)
+            gained += found
+            stays = not found > tol * gained
         thetas.append(theta)
         raws.append(raw)
         step_sizes.append(T)

@@ -283,17 +283,20 @@ def extremes(draw):
         "batch_size": draw(st.sampled_from([1, 3, 100]), label="batch_size"),
         "n_epochs": draw(st.sampled_from([1, 3]), label="n_epochs"),
     }
-    return X.astype(draw(st.sampled_from([np.float32, np.float64]), label="dtype")), options, rng
+    tol = draw(st.sampled_from([0.0, 0.01, 0.9]), label="tol")
+    return X.astype(draw(st.sampled_from([np.float32, np.float64]), label="dtype")), options, tol, rng
 
 
 @settings(max_examples=60)
 @given(extremes())
 def test_parameters_are_finite_or_learning_says_that_it_diverged(extreme):
-    X, options, rng = extreme
+    X, options, tol, rng = extreme
     classes = np.arange(len(X)) % 2
-    for estimator, y in ((TopicModel, None), (TopicClassifier, classes), (TopicRegressor, rng.normal(size=len(X)))):
+    numbers = rng.normal(size=len(X))
+    for estimator in (TopicModel(), TopicClassifier(tol=tol), TopicRegressor(tol=tol)):
+        y = {TopicModel: None, TopicClassifier: classes, TopicRegressor: numbers}[type(estimator)]
         try:
-            model = estimator(**options, random_state=0).fit(X, y)
+            model = estimator.set_params(**options, random_state=0).fit(X, y)
         except DivergedError:
             continue
         assert np.isfinite(model.components_).all()

@@ -935,7 +935,7 @@ def test_a_document_is_inferred_from_its_scaled_and_weighted_counts(supervised, 
     model.fit(X, targets[supervised])
     counts = X.toarray() if count_scale == "linear" else np.log2(1 + X.toarray())
     counts = counts * getattr(model, "word_weights_", 1.0)
-    expected = infer(model.components_.T, counts, alpha=model.alpha_, n_layers=7).theta
+    expected = infer(model.components_.T, counts, alpha=model.alpha_, n_layers=7, tol=model.tol).theta
     assert_allclose(model.transform(X), expected, rtol=1e-6, atol=1e-9)
 
 

@@ -124,7 +124,7 @@ def seen_by(model, row):
     dense = np.zeros((1, len(phi)))
     dense[0, words] = x
     alpha = model.alpha_.astype(np.float64)
-    steps = infer(phi, dense, alpha=alpha, n_layers=6).step_sizes[0]
+    steps = infer(phi, dense, alpha=alpha, n_layers=6, tol=model.tol).step_sizes[0]
     return words, np.maximum(phi[words], oracle.FLOOR), x, alpha, steps
 
 
@@ -156,7 +156,7 @@ def test_effects_are_those_of_oracle_central_differences_and_jax(kind, scaling):
     def value(x):
         return value_of(kind, model, number, oracle.infer(P, x, alpha, 6, steps).thetas[-1], np)
 
-    searched = oracle.infer(P, x, alpha, 6, "l1").thetas[-1]
+    searched = oracle.infer(P, x, alpha, 6, "l1", model.tol).thetas[-1]
     assert_allclose(found.theta, searched, rtol=1e-9)
     assert_allclose(found.value, value(x), rtol=1e-9)
     largest = np.abs(by_number(found)).max()

@@ -100,6 +100,7 @@ CASES = {
     "no word weights": (TopicRegressor(3, word_learning_rate=0, step_size=0.0), "number", {}),
     "one topic": (TopicRegressor(1), "number", {}),
     "many layers": (TopicClassifier(20, alpha=1.5, n_layers=30, step_size="kl"), "two classes", {}),
+    "all layers": (TopicClassifier(20, n_layers=30, tol=0), "two classes", {}),
 }
 
 
@@ -222,7 +223,7 @@ def expected_effects(estimator, X, outputs):
     seen.data = documents.counts
     response, U = Explained(estimator), np.float64(estimator._fitted_U())
     y = np.tile(np.float64(outputs)[:, None], len(U))
-    options = {"alpha": layers.alpha, "n_layers": layers.n_layers, "step_size": layers.step_size}
+    options = {"alpha": layers.alpha, "n_layers": layers.n_layers, "step_size": layers.step_size, "tol": layers.tol}
     gradients = value_and_grad(estimator.components_.T, U, seen, y, response, **options)
     words = seen.copy()
     words.data = words.data * gradients.grad_counts

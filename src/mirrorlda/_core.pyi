@@ -121,6 +121,7 @@ class Engine32:
         alpha: np.ndarray,
         n_layers: int,
         rule: int,
+        tol: float,
         steps: np.ndarray | None,
         frame: np.ndarray | None,
         keep: bool,

@@ -65,6 +65,7 @@ _EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda v: v in ("l1", "kl") if isinstance(v, str) else _is_number(v, _LARGEST) and v >= 0,
         "'l1', 'kl' or a number",
     ),
+    "tol": (lambda v: _is_number(v) and 0 <= v < 1, "a number of at least 0 and below 1"),
     "gamma": (lambda v: _is_number(v, _LARGEST) and v > 0, f"a positive number of at most {_LARGEST:g}"),
     "count_scale": (lambda v: isinstance(v, str) and v in ("log", "linear"), "'log' or 'linear'"),
     "learning_rate": (lambda v: v == "auto" if isinstance(v, str) else _is_number(v), "a finite number or 'auto'"),

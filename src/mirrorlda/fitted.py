@@ -50,6 +50,8 @@ _VALUES = (
     "data_fingerprint_",
     "_total_weight",
 )
+# Parameters that files of before them lack, with what was done then.
+_BEFORE = {"tol": 0.0}
 _RESPONSES = ("_fitted_response", "_learned_response", "_fitted_with")
 
 
@@ -95,7 +97,8 @@ def from_arrays(arrays: Arrays, meta: Any, response: Response | None = None) -> 
     known = model.get_params(deep=False)
     if not isinstance(meta["parameters"], dict) or not set(meta["parameters"]) <= set(known):
         raise ValueError(f"found parameters that a {kind} does not have")
-    for name, value in meta["parameters"].items():
+    since = {name: value for name, value in _BEFORE.items() if name in known}
+    for name, value in (since | meta["parameters"]).items():
         decoded = _response_from_json(value, response) if name == "response" else _named(name, from_json, value)
         check_parameter(name, decoded)
         setattr(model, name, decoded)

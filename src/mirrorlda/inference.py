@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ class Layers:
     alpha: np.ndarray
     n_layers: int
     step_size: str | float | np.ndarray
+    tol: float
 
     def steps(self, n_docs: int) -> tuple[int, np.ndarray | None]:
         """The core's rule and, where the steps are given, one for each document and layer."""
@@ -44,12 +46,12 @@ class Trace:
     thetas : ndarray, shape (n_docs, n_layers + 1, n_topics)
         Those of every layer, from 1 / n_topics on.
     step_sizes : ndarray of float64, shape (n_docs, n_layers)
-        Zero where a layer is the identity because no step was accepted.
+        Zero where a layer is the identity: no step was accepted, or a layer before it lowered the objective too little (`tol`).
     objective : ndarray of float64, shape (n_docs, n_layers + 1)
         Minus the log posterior, up to a constant.
     n_trials : ndarray of int32, shape (n_docs, n_layers)
         Steps computed in each layer, the last of them taken; those that the line search passes over are not counted.
-        1 where the steps are given.
+        1 where the steps are given, 0 where `tol` left the layer out.
     """
 
     theta: np.ndarray
@@ -66,6 +68,7 @@ def infer(
     alpha: Any = 1.001,
     n_layers: int = 10,
     step_size: Any = "l1",
+    tol: float = 0.0,
     n_jobs: int | None = None,
 ) -> Trace:
     """Infer topic proportions by mirror descent (section 3 and Algorithm 1 of the paper).
@@ -82,6 +85,9 @@ def infer(
     n_layers : int
     step_size : {"l1", "kl"}, float or array of shape (n_docs, n_layers)
         Line search with the squared 1-norm or the Kullback-Leibler rule, a constant, or recorded steps to replay.
+    tol : float
+        With a line search: the layers of a document end with the first that lowers the objective by no more than this part of
+        what all of them lowered it by. 0 takes all layers.
     n_jobs : int, optional
         Threads; -1 for all cores.
 
@@ -98,7 +104,7 @@ def infer(
     phi = check_phi(phi)
     documents = as_documents(X, phi.dtype)
     check_same_words(phi, documents)
-    layers = check_layers(alpha, n_layers, step_size, phi, documents.n_docs)
+    layers = check_layers(alpha, n_layers, step_size, phi, documents.n_docs, tol)
     engine = new_engine(phi.dtype)
     everything = np.arange(documents.n_docs)
     theta = forward(engine, phi, documents, everything, layers, keep=True, objective=True, n_threads=n_threads_of(n_jobs))
@@ -136,6 +142,7 @@ def forward(
         layers.alpha,
         layers.n_layers,
         rule,
+        layers.tol,
         steps,
         frame,
         keep,
@@ -183,7 +190,7 @@ def check_alpha(alpha: Any, n_topics: int) -> np.ndarray:
     return np.ascontiguousarray(np.broadcast_to(alpha, n_topics))
 
 
-def check_layers(alpha: Any, n_layers: int, step_size: Any, phi: np.ndarray, n_docs: int) -> Layers:
+def check_layers(alpha: Any, n_layers: int, step_size: Any, phi: np.ndarray, n_docs: int, tol: Any = 0.0) -> Layers:
     """`Layers` for topics of phi's number and precision."""
     n_topics = phi.shape[1]
     alpha = check_alpha(alpha, n_topics)
@@ -197,7 +204,9 @@ def check_layers(alpha: Any, n_layers: int, step_size: Any, phi: np.ndarray, n_d
             raise ValueError(f"step_size must have shape ({n_docs}, {n_layers}), got {step_size.shape}")
         if not (np.isfinite(step_size).all() and (step_size >= 0).all()):
             raise ValueError("step_size must be non-negative and finite")
-    return Layers(alpha.astype(phi.dtype), int(n_layers), step_size)
+    if not (isinstance(tol, Real) and 0 <= float(tol) < 1):
+        raise ValueError(f"tol must be a number of at least 0 and below 1, got {tol!r}")
+    return Layers(alpha.astype(phi.dtype), int(n_layers), step_size, float(tol))
 
 
 def n_threads_of(n_jobs: int | None) -> int:

@@ -55,6 +55,7 @@ def value_and_grad(
     alpha: Any = 1.001,
     n_layers: int = 10,
     step_size: Any = "l1",
+    tol: float = 0.0,
     sample_weight: Any = None,
     n_jobs: int | None = None,
 ) -> Gradients:
@@ -62,7 +63,7 @@ def value_and_grad(
 
     Parameters
     ----------
-    phi, X, alpha, n_layers, step_size, n_jobs
+    phi, X, alpha, n_layers, step_size, tol, n_jobs
         As for `infer`.
     U : array of shape (n_outputs, n_topics), or None for a response without outputs
     y : array, or None for `Words`
@@ -85,7 +86,7 @@ def value_and_grad(
     phi = check_phi(phi)
     documents = as_documents(X, phi.dtype)
     check_same_words(phi, documents)
-    layers = check_layers(alpha, n_layers, step_size, phi, documents.n_docs)
+    layers = check_layers(alpha, n_layers, step_size, phi, documents.n_docs, tol)
     U = np.zeros((0, phi.shape[1]), phi.dtype) if U is None else np.ascontiguousarray(U, phi.dtype)
     if U.ndim != 2 or U.shape[1] != phi.shape[1]:
         raise ValueError(f"U must have shape (n_outputs, {phi.shape[1]}), got {U.shape}")

@@ -96,6 +96,7 @@ class TopicRegressor(RegressorMixin, SupervisedTopicEstimator):  # type: ignore[
         gamma: float = 1.0,
         n_layers: int | str = "auto",
         step_size: str | float = "l1",
+        tol: float = 0.01,
         n_epochs: int = 10,
         batch_size: int | tuple[int, int] | str = "auto",
         learning_rate: float | str = "auto",
@@ -122,6 +123,7 @@ class TopicRegressor(RegressorMixin, SupervisedTopicEstimator):  # type: ignore[
         self.gamma = gamma
         self.n_layers = n_layers
         self.step_size = step_size
+        self.tol = tol
         self.n_epochs = n_epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate

@@ -55,6 +55,7 @@ class Settings:
     # batch_size="auto": a batch is this part of the documents, and has at most so many.
     _auto_batch: tuple[int, int] = (8, 1000)
     # What only predictions need; an estimator without them leaves them at this.
+    tol: float = 0.0
     word_dropout: float = 0.0
     word_learning_rate: float = 0.0
     generative_weight: float = 0.0
@@ -81,7 +82,7 @@ class Settings:
             raise ValueError("step_size of an estimator must be 'l1', 'kl' or a number")
         is_auto = isinstance(self.n_layers, str) and self.n_layers == "auto"
         n_layers: Any = response.n_layers if is_auto else self.n_layers
-        layers = check_layers(alpha, n_layers, self.step_size, phi, 0)
+        layers = check_layers(alpha, n_layers, self.step_size, phi, 0, self.tol)
         return replace(layers, n_layers=layers.n_layers + _more_layers(layers.alpha)) if is_auto else layers
 
     def _schedule(self, examples: Examples, n_docs: int, response: Response, n_epochs: int | None = None) -> Schedule:

@@ -147,6 +147,7 @@ def _model(parts: Parts, names: Sequence[str] | None, chosen: np.ndarray) -> dic
         "n_topics": len(estimator.components_),
         "n_layers": layers.n_layers,
         "step_size": layers.step_size if isinstance(layers.step_size, str) else float(layers.step_size),
+        "tol": layers.tol,
         "alpha": layers.alpha.tolist(),
         "phi": phi,
         "phi_low": low,

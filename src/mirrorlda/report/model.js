@@ -138,7 +138,7 @@ const mirrorlda = (() => {
       distance += Math.abs(change[k]);
     }
     product(P, K, change, rChange);
-    return {step, raw, theta, logTheta, change, rChange, distance, overshoot: 0, decrease: 0, drops: false, tells: true};
+    return {step, raw, theta, logTheta, change, rChange, distance, overshoot: 0, decrease: 0, gain: 0, drops: false, tells: true};
   }
 
   function klDistance(state, trial) {
@@ -167,6 +167,7 @@ const mirrorlda = (() => {
       priorGap += alphaMinus1[k] * (trial.change[k] / state.theta[k] - logs);
     }
     trial.drops = !(lowest > DROP);
+    trial.gain = linear - wordGap + priorDecrease;
     if (rule === 'l1' || rule === 'kl') {
       const distance = rule === 'l1' ? 0.5 * trial.distance * trial.distance : klDistance(state, trial);
       const slack = SLACK * Math.abs(state.objective), allowed = distance / trial.step + slack;
@@ -211,7 +212,7 @@ const mirrorlda = (() => {
   }
 
   // theta, and what each layer leaves for `reverse`. P: rows of phi of the document's words; x: their counts.
-  function forward({nLayers, rule, alphaMinus1}, P, x) {
+  function forward({nLayers, rule, tol, alphaMinus1}, P, x) {
     const K = alphaMinus1.length, g = new Float64Array(K), weights = new Float64Array(x.length);
     const state = {
       theta: new Float64Array(K).fill(1 / K), logTheta: new Float64Array(K).fill(-Math.log(K)),
@@ -223,6 +224,7 @@ const mirrorlda = (() => {
     for (const value of alphaMinus1) total += Math.abs(value);
     let first = (total > 0 ? 1 / total : 1) / ETA;
     const layers = [];
+    let gained = 0;
     for (let layer = 0; layer < nLayers; ++layer) {
       for (let i = 0; i < x.length; ++i) weights[i] = x[i] * state.rInverse[i];
       transposedProduct(P, K, weights, g);
@@ -241,6 +243,9 @@ const mirrorlda = (() => {
       if (!moves) continue;
       layers.push({step: trial.step, theta: state.theta, rInverse: state.rInverse, raw: trial.raw});
       advance(P, x, alphaMinus1, state, trial);
+      if (typeof rule === 'number' || tol === 0) continue;
+      gained += trial.gain;
+      if (!(trial.gain > tol * gained)) break;
     }
     return {theta: state.theta, layers};
   }
@@ -471,7 +476,7 @@ const mirrorlda = (() => {
       numbers: new Map(words.map((word, number) => [word, number])),
       // A stop word is itself read as text.
       stopWords: new Set((definition?.stop_words ?? []).flatMap((text) => wordsOf(text, definition.lowercase).map(({word}) => word))),
-      nLayers: data.model.n_layers, rule: data.model.step_size,
+      nLayers: data.model.n_layers, rule: data.model.step_size, tol: data.model.tol,
       alphaMinus1: Float64Array.from(data.model.alpha, (alpha) => alpha - 1),
       wordWeights: data.model.word_weights, isLogarithmic: data.model.count_scale === 'log',
       U: data.model.U, response: data.model.response,

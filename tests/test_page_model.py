@@ -11,6 +11,7 @@ from importlib import resources
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from page_data import decoded_phi
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.feature_selection import SelectKBest, chi2
 from sklearn.pipeline import make_pipeline
@@ -100,7 +101,7 @@ CASES = {
     "no word weights": (TopicRegressor(3, word_learning_rate=0, step_size=0.0), "number", {}),
     "one topic": (TopicRegressor(1), "number", {}),
     "many layers": (TopicClassifier(20, alpha=1.5, n_layers=30, step_size="kl"), "two classes", {}),
-    "all layers": (TopicClassifier(20, n_layers=30, tol=0), "two classes", {}),
+    "all layers": (TopicRegressor(20, n_layers=30, tol=0), "number", {}),
 }
 
 
@@ -167,8 +168,7 @@ def analysed(page, texts, outputs):
 def rounded(data, model):
     """The page's estimator, rounded as it is there, and its vocabulary; the last word has the rest of each topic."""
     encoded, estimator = data["model"], copy.deepcopy(parts_of(model).estimator)
-    numbers = np.frombuffer(base64.b64decode(encoded["phi"]), "<u2").reshape(-1, encoded["n_topics"])
-    phi = np.exp(encoded["phi_low"] * (1 - numbers / 65535))
+    phi = decoded_phi(data)
     columns = {word: column for column, word in enumerate(parts_of(model).names)}
     original = estimator.components_[:, [columns[word] for word in encoded["words"]]].T
     np.testing.assert_allclose(phi, np.maximum(original, 1e-12), rtol=3e-4)

@@ -140,7 +140,7 @@ def epoch(state: learning.State, examples: training.Examples, n_threads: int) ->
         average_from=0.5,
         beta=1.0001,
     )
-    layers = inference.check_layers(ALPHA, N_LAYERS, "l1", state.phi, examples.documents.n_docs)
+    layers = inference.check_layers(ALPHA, N_LAYERS, "l1", 0.0, state.phi, examples.documents.n_docs)
     state, rng = learning.copy(state), np.random.default_rng(0)
     engine = TimedEngine(inference.new_engine(state.phi.dtype))
     with mock.patch.object(training, "new_engine", return_value=engine):

@@ -29,7 +29,7 @@ struct Trial {
   double step, distance;
   double overshoot;  // D_f, with the words' lower bound for their part, over what acceptance allows
   double decrease;   // f(theta) - f(theta'), exact where the objective is wanted
-  double gain;       // the same with the words' lower bound, whether it is wanted or not
+  double gain;       // an upper bound of it, from the words' lower bound of D_f: the same number whether the objective is wanted or not
   bool drops;        // some t is below kDrop
   bool tells;        // of an accepted step: D / T is above the slack, so that a larger one may be tried
 };
@@ -284,7 +284,7 @@ inline void advance(const Inference<T>& model, int64_t n_padded, const Trial<T>&
   state.objective -= trial.decrease;
 }
 
-// Theta stays as it is from `layer` on. Of 1 / r only the last one is read: `reverse` passes over steps of zero.
+// Theta stays as it is from `layer` on. Of these layers' 1 / r only the last one is read: `reverse` passes over steps of zero.
 template <class T>
 inline void stay(const Inference<T>& model, const Document<T>& document, int64_t n_padded, int layer, const DocumentTrace<T>& trace,
                  double objective) {
@@ -338,8 +338,9 @@ inline void forward(const Inference<T>& model, const Document<T>& document, cons
   trial.step = total > 0 ? 1 / total : 1;
   trial.tells = true;
   trace.objective[0] = state.objective;
+  // One layer alone says little: where its doubled step was rejected it gains less than those around it.
   const double tol = model.rule == StepRule::given ? 0 : model.tol;
-  double gained = 0;
+  double gained = 0, gain_before = 0;
   for (int layer = 0; layer < model.n_layers; ++layer) {
     const T* r_inverse = trace.r_inverse + layer * n_padded;
     T* raw = trace.raw + (layer + 1) * padded_topics;
@@ -371,9 +372,10 @@ inline void forward(const Inference<T>& model, const Document<T>& document, cons
       memcpy(trace.r_inverse + (layer + 1) * n_padded, r_inverse, sizeof(T) * n_padded);
     }
     trace.objective[layer + 1] = state.objective;
-    if (!moves || tol == 0) continue;
-    gained += trial.gain;
-    if (!(trial.gain > tol * gained)) return stay<T>(model, document, n_padded, layer + 1, trace, state.objective);
+    const double gain = moves ? trial.gain : 0;
+    gained += gain;
+    if (tol > 0 && !(gain_before + gain > tol * gained)) return stay<T>(model, document, n_padded, layer + 1, trace, state.objective);
+    gain_before = gain;
   }
 }
 

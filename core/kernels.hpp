@@ -28,7 +28,7 @@ struct Inference {
   int n_topics;
   int n_layers;
   StepRule rule;
-  double tol;            // of a line search; see DocumentTrace::steps
+  double tol;            // a line search ends once the last two layers gained at most tol times what all did; 0: never
   bool wants_objective;  // exact f(theta) of every layer; otherwise only near enough for the slack of acceptance
 };
 
@@ -48,7 +48,7 @@ template <class T>
 struct DocumentTrace {
   T* raw;             // (n_layers + 1, padded_topics): theta before the floor
   T* r_inverse;       // (n_layers + 1, padded_words): 1 / (Phi theta)
-  double* steps;      // (n_layers,), 0 where the layer is the identity: no step is accepted, or a layer before it gained too little
+  double* steps;      // (n_layers,), 0 where the layer is the identity: no step is accepted, or the layers before it ended (tol)
   double* objective;  // (n_layers + 1,)
   int32_t* n_trials;  // (n_layers,)
 };

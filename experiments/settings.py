@@ -34,7 +34,7 @@ CHOICES = [
     ("start=targets", "start=noise"),
     ("alpha=null", "alpha=1.001"),
     ("n_layers=auto", "n_layers=10"),
-    ("tol=0.01", "tol=0"),
+    ("tol=0.02", "tol=0"),
     ("learning_rate_decay=linear", "learning_rate_decay=constant"),
     ("n_epochs=10", "n_epochs=20"),
     ("batch_size=auto", "batch_size=256"),

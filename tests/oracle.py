@@ -133,13 +133,13 @@ def gain(theta, theta_new, P, x, alpha):
 def infer(P, x, alpha, n_layers, step_size, tol=0.0):
     """theta of every layer; step_size is "l1", "kl", a number, or the n_layers steps to replay.
 
-    With a line search, theta stays once a layer gained no more than tol times what all layers gained.
+    With a line search, theta stays once the last two layers gained no more than tol times what all layers gained.
     """
     n_topics = P.shape[1]
     theta = np.full(n_topics, 1 / n_topics)
     thetas, raws, step_sizes, n_trials = [theta], [], [], []
     T_first = initial_step(x, alpha) / ETA
-    gained, stays = 0.0, False
+    gains, stays = [0.0], False
     for layer in range(n_layers):
         trials = 0
         if stays:
@@ -154,10 +154,9 @@ def infer(P, x, alpha, n_layers, step_size, tol=0.0):
         if T != 0:
             raw = mirror_step(theta, negative_gradient(theta, P, x, alpha), T)
         before, theta = theta, np.maximum(raw, FLOOR)
-        if isinstance(step_size, str) and T != 0 and tol:
-            found = gain(before, theta, P, x, alpha)
-            gained += found
-            stays = not found > tol * gained
+        if isinstance(step_size, str) and tol:
+            gains.append(gain(before, theta, P, x, alpha))
+            stays = not sum(gains[-2:]) > tol * sum(gains)
         thetas.append(theta)
         raws.append(raw)
         step_sizes.append(T)

@@ -990,6 +990,7 @@ def test_the_documents_own_likelihood_can_be_learned_as_well(supervised, X, targ
         ({"generative_weight": np.inf}, "generative_weight must be a finite number of at least 0, got inf"),
         ({"count_scale": "sqrt"}, "count_scale must be 'log' or 'linear', got 'sqrt'"),
         ({"n_layers": "many"}, "n_layers must be .* got 'many'"),
+        ({"tol": 1.0}, "tol must be a number of at least 0 and below 1, got 1.0"),
         ({"learning_rate": "fast"}, "learning_rate must be 'auto' or a finite number of at least 0, got 'fast'"),
         ({"n_topics": "many"}, "n_topics must be .* got 'many'"),
     ],

@@ -105,6 +105,7 @@ MODELS = {
         class_weight={0: 1, 1: 2.5, 2: np.float64(1)},
         random_state=np.random.RandomState(5),
         step_size=0.5,
+        tol=0.3,
         gamma=2,
         n_jobs=2,
         warm_start=True,
@@ -298,6 +299,9 @@ def test_what_cannot_be_loaded_is_not_saved(path):
     ):
         with pytest.raises(ValueError, match=next(iter(parameters))):
             save(TopicModel(**parameters), path)
+    for tol in (1.0, -0.1, "small"):
+        with pytest.raises(ValueError, match=f"tol is {tol}, expected a number of at least 0 and below 1"):
+            save(TopicRegressor(tol=tol), path)
     model = fitted(TopicModel)
     model.components_ = model.components_ * 2
     with pytest.raises(ValueError, match="add up to 1"):

@@ -121,35 +121,39 @@ def test_each_step_passes_its_rule_and_is_shorter_only_after_a_failure(make_prob
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("n_topics", [2, 8, 33])
-@pytest.mark.parametrize("tol", [1e-3, 0.03])
-def test_layers_end_where_those_of_the_oracle_do(make_problem, dtype, n_topics, rule, tol, alpha):
+@pytest.mark.parametrize("tol", [1e-3, 0.05])
+def test_layers_end_where_the_last_two_gain_little(make_problem, dtype, n_topics, rule, tol, alpha):
     phi, X = make_problem(n_topics, dtype=dtype)
-    trace = infer(phi, X, alpha=alpha, n_layers=40, step_size=rule, tol=tol)
-    n_taken = []
+    n_layers = 40
+    trace = infer(phi, X, alpha=alpha, n_layers=n_layers, step_size=rule, tol=tol)
+    n_taken = (trace.n_trials > 0).sum(axis=1)
+    assert np.median(n_taken) < n_layers
     for d in range(X.shape[0]):
         P, x, alpha_d = oracle.document(phi, X, d, alpha)
-        thetas = trace.thetas[d].astype(np.float64)
-        gains = [oracle.gain(*pair, P, x, alpha_d) for pair in zip(thetas, thetas[1:], strict=False)]
-        runs = trace.n_trials[d] > 0
-        n_taken.append(runs.sum())
-        assert_array_equal(runs, np.arange(40) < n_taken[-1])
-        assert_array_equal(thetas[n_taken[-1] :], np.broadcast_to(trace.theta[d], thetas[n_taken[-1] :].shape))
-        assert_array_equal(trace.step_sizes[d, n_taken[-1] :], 0)
-        # What float32 leaves of a gain is off by the rounding of its terms.
-        rounding = 30 * np.finfo(dtype).eps * (x.sum() + np.abs(alpha_d - 1) @ np.abs(np.log(thetas)).max(axis=0))
-        for layer in np.flatnonzero(trace.step_sizes[d]):
-            short = tol * np.sum(gains[: layer + 1]) - gains[layer]
-            assert short >= -rounding if layer + 1 == n_taken[-1] < 40 else short <= rounding
-    assert np.median(n_taken) < 40
+        end, thetas = n_taken[d], trace.thetas[d].astype(np.float64)
+        assert (trace.n_trials[d, :end] > 0).all()
+        assert_array_equal(thetas[end:], np.broadcast_to(thetas[end], thetas[end:].shape))
+        assert_array_equal(trace.objective[d, end:], trace.objective[d, end])
+        assert_array_equal(trace.step_sizes[d, end:], 0)
+        gains = np.array([oracle.gain(*pair, P, x, alpha_d) for pair in zip(thetas, thetas[1:], strict=False)])
+        falls = -np.diff(trace.objective[d])
+        # Near the end, where it counts, the bound is the fall itself; both are off by the rounding of their terms.
+        terms = x.sum() + x @ np.abs(np.log(P @ thetas.T)).max(axis=1) + np.abs(alpha_d - 1) @ np.abs(np.log(thetas)).max(axis=0)
+        rounding = 100 * np.finfo(dtype).eps * (1 + terms)
+        if end < n_layers:
+            assert_allclose(falls[end - 1], gains[end - 1], rtol=0.2, atol=rounding)
+        for layer in range(min(end, n_layers - 1)):
+            short = tol * gains[: layer + 1].sum() - gains[max(layer - 1, 0) : layer + 1].sum()
+            assert short >= -rounding if layer + 1 == end else short <= rounding
     if dtype is np.float64:
-        expected = [oracle.infer(*oracle.document(phi, X, d, alpha), 40, rule, tol) for d in range(X.shape[0])]
+        expected = [oracle.infer(*oracle.document(phi, X, d, alpha), n_layers, rule, tol) for d in range(X.shape[0])]
         assert np.mean(n_taken == [np.sum(t.n_trials > 0) for t in expected]) > 0.9
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_layers_that_are_taken_do_not_depend_on_the_tolerance(make_problem, dtype, rule):
     phi, X = make_problem(12, dtype=dtype)
-    whole, ended = (infer(phi, X, n_layers=30, step_size=rule, tol=tol) for tol in (0.0, 0.01))
+    whole, ended = (infer(phi, X, n_layers=30, step_size=rule, tol=tol) for tol in (0.0, 0.02))
     taken = ended.n_trials > 0
     assert 0.1 < taken.mean() < 0.9
     for name in ("step_sizes", "n_trials"):
@@ -159,11 +163,11 @@ def test_layers_that_are_taken_do_not_depend_on_the_tolerance(make_problem, dtyp
     # As many layers as a document takes, or more: the same proportions.
     n_taken = taken.sum(axis=1).max()
     assert n_taken < 30
-    assert_array_equal(infer(phi, X, n_layers=int(n_taken), step_size=rule, tol=0.01).theta, ended.theta)
+    assert_array_equal(infer(phi, X, n_layers=int(n_taken), step_size=rule, tol=0.02).theta, ended.theta)
 
 
 @pytest.mark.parametrize("tol", [-1e-9, 1.0, np.nan, "small", None])
-def test_a_tolerance_that_is_none_is_refused(make_problem, tol):
+def test_a_tolerance_out_of_range_is_refused(make_problem, tol):
     phi, X = make_problem(3, [5])
     with pytest.raises(ValueError, match=r"tol must be a number of at least 0 and below 1, got"):
         infer(phi, X, tol=tol)
@@ -172,10 +176,14 @@ def test_a_tolerance_that_is_none_is_refused(make_problem, tol):
 @pytest.mark.parametrize("step_size", [*RULES, CONSTANT])
 def test_replaying_the_recorded_steps_repeats_the_layers(make_problem, step_size, dtype):
     phi, X = make_problem(12, dtype=dtype)
-    trace = infer(phi, X, n_layers=N_LAYERS, step_size=step_size, tol=0.01)
+    trace = infer(phi, X, n_layers=N_LAYERS, step_size=step_size, tol=0.05)
     replayed = infer(phi, X, n_layers=N_LAYERS, step_size=trace.step_sizes)
     assert_allclose(replayed.thetas, trace.thetas, rtol=1000 * np.finfo(dtype).eps)
     assert_array_equal(replayed.step_sizes, trace.step_sizes)
+    # Steps that are given are taken, whatever they gain.
+    assert step_size != CONSTANT or (trace.step_sizes == CONSTANT).all()
+    again = infer(phi, X, n_layers=N_LAYERS, step_size=trace.step_sizes, tol=0.9)
+    assert_array_equal(again.thetas, replayed.thetas)
 
 
 def test_a_replayed_zero_is_the_identity(make_problem):

@@ -367,7 +367,7 @@ def fit_and_evaluate(response, X, y, n_epochs):
         average_from=0.5,
         beta=1.0001,
     )
-    layers = check_layers(1.001, 10, "l1", phi, 0)
+    layers = check_layers(1.001, 10, "l1", 0.0, phi, 0)
     learned, _ = train(Run(learning.begin(phi, U), layers, rng), trained, response, schedule)
     theta = infer(learned.phi, X[N_TRAINED:].astype(np.float64)).theta
     return evaluate(learned, held_out, response, layers, 1)[1], theta @ learned.U.T

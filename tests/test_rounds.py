@@ -71,7 +71,7 @@ def topics_of(state: State) -> np.ndarray:
 
 
 def a_round(place, **changes):
-    layers = check_layers(1.05, 4, "l1", np.ones((1, N_TOPICS), np.float32), 0)
+    layers = check_layers(1.05, 4, "l1", 0.0, np.ones((1, N_TOPICS), np.float32), 0)
     about = {
         "epoch": 0,
         "batch": 1,

@@ -46,7 +46,7 @@ def examples(planted):
 def begin(examples, rng, response):
     """Three topics, and five layers for them."""
     phi, U, _ = start(examples.documents, examples.y, examples.weights, response, 3, rng)
-    return learning.begin(phi, U), check_layers(1.001, 5, "l1", phi, 0)
+    return learning.begin(phi, U), check_layers(1.001, 5, "l1", 0.0, phi, 0)
 
 
 def run(examples, plan, seed=0, response=None, **options):
@@ -165,7 +165,7 @@ def test_training_lowers_the_loss_and_keeps_a_history(examples, response, y):
     assert history["validation_loss"][-1] < history["validation_loss"][0]
     assert_allclose(parameters.phi.sum(axis=0), 1, rtol=1e-12)
     assert parameters.U.shape == (0 if isinstance(response, Words) else 2, 3)
-    layers = check_layers(1.001, 5, "l1", parameters.phi, 0)
+    layers = check_layers(1.001, 5, "l1", 0.0, parameters.phi, 0)
     last = history["validation_loss"][-1], history["validation_score"][-1]
     assert evaluate(parameters, validation, response, layers, 1) == last
 
@@ -191,7 +191,7 @@ def test_early_stopping_returns_the_best_parameters(examples):
     best = int(np.argmax(scores))
     assert len(scores) == best + 1 + 3 < 30
     assert scores[-1] < scores[best] - 0.01, "the later epochs are not worse, so nothing was tested"
-    layers = check_layers(1.001, 5, "l1", parameters.phi, 0)
+    layers = check_layers(1.001, 5, "l1", 0.0, parameters.phi, 0)
     assert evaluate(parameters, validation, SquaredError(), layers, 1) == (history["validation_loss"][best], scores[best])
 
 
@@ -256,7 +256,7 @@ def with_words(examples, **changes):
     """A run with dropout and learned word weights; returns the parameters and the history."""
     rng, response = np.random.default_rng(0), SquaredError()
     phi, U, _ = start(examples.documents, examples.y, examples.weights, response, 3, rng)
-    state, layers = learning.begin(phi, U, np.ones(60)), check_layers(1.001, 5, "l1", phi, 0)
+    state, layers = learning.begin(phi, U, np.ones(60)), check_layers(1.001, 5, "l1", 0.0, phi, 0)
     plan = schedule(**({"word_dropout": 0.25, "word_learning_rate": 0.1} | changes))
     progress = Run(state, layers, rng)
     parameters, _ = train(progress, examples, response, plan, validation=examples, n_threads=2)
@@ -283,7 +283,7 @@ def test_words_weights_change_only_where_they_are_learned(examples):
 def test_dropout_is_for_training_only(examples):
     """The validation score is that of whole documents with their words' weights."""
     parameters, history = with_words(examples)
-    layers = check_layers(1.001, 5, "l1", parameters.phi, 0)
+    layers = check_layers(1.001, 5, "l1", 0.0, parameters.phi, 0)
     weighted = Examples(examples.documents.weighted(parameters.word_weights), examples.y, examples.weights)
     plain = learning.Parameters(parameters.phi, parameters.U, None)
     expected = evaluate(plain, weighted, SquaredError(), layers, 1)
@@ -308,7 +308,7 @@ def test_a_step_sees_documents_thinned_and_weighted(examples):
 
 def test_the_documents_likelihood_is_part_of_the_loss(examples):
     phi = begin(examples, np.random.default_rng(0), SquaredError())[0].phi
-    U, layers = np.ones((2, 3)), check_layers(1.001, 5, "l1", phi, 0)
+    U, layers = np.ones((2, 3)), check_layers(1.001, 5, "l1", 0.0, phi, 0)
     parameters, totals = learning.Parameters(phi, U, None), examples.documents.totals()
     loss, score = evaluate(parameters, examples, SquaredError(), layers, 1)
     both, _ = evaluate(parameters, examples, SquaredError(), layers, 1, word_weight=0.2)

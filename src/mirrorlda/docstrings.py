@@ -47,9 +47,9 @@ SUPERVISED_PARAMETERS = """n_topics : int or "auto", default="auto"
     n_layers : int or "auto", default="auto"
         Mirror-descent layers that infer the topic proportions; "auto" is 5 for numbers and 4 for classes, and
         one more for each doubling of the topics beyond 50, unless alpha is below 1 on average.
-    tol : float, default=0.01
-        The layers of a document end with the first that lowers the objective by no more than this part of what all of them
-        lowered it by; more layers than it takes change nothing. 0 takes all layers, as does a constant `step_size`.
+    tol : float, default=0.02
+        A document takes no further layer once the last two lowered the objective by no more than this part of what all its
+        layers so far lowered it by. It matters for 7 layers and more; 0 takes all of them, as does a constant `step_size`.
     n_epochs : int, default=10
         Passes over the documents.
     learning_rate : float or "auto", default="auto"

@@ -50,7 +50,7 @@ _VALUES = (
     "data_fingerprint_",
     "_total_weight",
 )
-# Parameters that files of before them lack, with what was done then.
+# Parameters that older files lack, with the value that repeats what was done then.
 _BEFORE = {"tol": 0.0}
 _RESPONSES = ("_fitted_response", "_learned_response", "_fitted_with")
 

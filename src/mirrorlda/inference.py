@@ -21,7 +21,7 @@ _GIVEN = 2
 
 @dataclass(frozen=True)
 class Layers:
-    """How inference is unrolled: the prior, the number of layers, the rule for their steps."""
+    """How inference is unrolled: the prior, the number of layers, the rule for their steps, and where they end."""
 
     alpha: np.ndarray
     n_layers: int
@@ -46,7 +46,7 @@ class Trace:
     thetas : ndarray, shape (n_docs, n_layers + 1, n_topics)
         Those of every layer, from 1 / n_topics on.
     step_sizes : ndarray of float64, shape (n_docs, n_layers)
-        Zero where a layer is the identity: no step was accepted, or a layer before it lowered the objective too little (`tol`).
+        Zero where a layer is the identity: no step was accepted, or the document took no further layer (`tol`).
     objective : ndarray of float64, shape (n_docs, n_layers + 1)
         Minus the log posterior, up to a constant.
     n_trials : ndarray of int32, shape (n_docs, n_layers)
@@ -86,8 +86,8 @@ def infer(
     step_size : {"l1", "kl"}, float or array of shape (n_docs, n_layers)
         Line search with the squared 1-norm or the Kullback-Leibler rule, a constant, or recorded steps to replay.
     tol : float
-        With a line search: the layers of a document end with the first that lowers the objective by no more than this part of
-        what all of them lowered it by. 0 takes all layers.
+        A document takes no further layer once the last two lowered the objective by no more than this part of what all its
+        layers so far lowered it by. 0 takes all of them, as do steps that are given.
     n_jobs : int, optional
         Threads; -1 for all cores.
 
@@ -104,7 +104,7 @@ def infer(
     phi = check_phi(phi)
     documents = as_documents(X, phi.dtype)
     check_same_words(phi, documents)
-    layers = check_layers(alpha, n_layers, step_size, phi, documents.n_docs, tol)
+    layers = check_layers(alpha, n_layers, step_size, tol, phi, documents.n_docs)
     engine = new_engine(phi.dtype)
     everything = np.arange(documents.n_docs)
     theta = forward(engine, phi, documents, everything, layers, keep=True, objective=True, n_threads=n_threads_of(n_jobs))
@@ -190,7 +190,7 @@ def check_alpha(alpha: Any, n_topics: int) -> np.ndarray:
     return np.ascontiguousarray(np.broadcast_to(alpha, n_topics))
 
 
-def check_layers(alpha: Any, n_layers: int, step_size: Any, phi: np.ndarray, n_docs: int, tol: Any = 0.0) -> Layers:
+def check_layers(alpha: Any, n_layers: int, step_size: Any, tol: Any, phi: np.ndarray, n_docs: int) -> Layers:
     """`Layers` for topics of phi's number and precision."""
     n_topics = phi.shape[1]
     alpha = check_alpha(alpha, n_topics)

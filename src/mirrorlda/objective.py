@@ -86,7 +86,7 @@ def value_and_grad(
     phi = check_phi(phi)
     documents = as_documents(X, phi.dtype)
     check_same_words(phi, documents)
-    layers = check_layers(alpha, n_layers, step_size, phi, documents.n_docs, tol)
+    layers = check_layers(alpha, n_layers, step_size, tol, phi, documents.n_docs)
     U = np.zeros((0, phi.shape[1]), phi.dtype) if U is None else np.ascontiguousarray(U, phi.dtype)
     if U.ndim != 2 or U.shape[1] != phi.shape[1]:
         raise ValueError(f"U must have shape (n_outputs, {phi.shape[1]}), got {U.shape}")

@@ -96,7 +96,7 @@ class TopicRegressor(RegressorMixin, SupervisedTopicEstimator):  # type: ignore[
         gamma: float = 1.0,
         n_layers: int | str = "auto",
         step_size: str | float = "l1",
-        tol: float = 0.01,
+        tol: float = 0.02,
         n_epochs: int = 10,
         batch_size: int | tuple[int, int] | str = "auto",
         learning_rate: float | str = "auto",

@@ -82,7 +82,7 @@ class Settings:
             raise ValueError("step_size of an estimator must be 'l1', 'kl' or a number")
         is_auto = isinstance(self.n_layers, str) and self.n_layers == "auto"
         n_layers: Any = response.n_layers if is_auto else self.n_layers
-        layers = check_layers(alpha, n_layers, self.step_size, phi, 0, self.tol)
+        layers = check_layers(alpha, n_layers, self.step_size, self.tol, phi, 0)
         return replace(layers, n_layers=layers.n_layers + _more_layers(layers.alpha)) if is_auto else layers
 
     def _schedule(self, examples: Examples, n_docs: int, response: Response, n_epochs: int | None = None) -> Schedule:

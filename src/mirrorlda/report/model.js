@@ -224,7 +224,7 @@ const mirrorlda = (() => {
     for (const value of alphaMinus1) total += Math.abs(value);
     let first = (total > 0 ? 1 / total : 1) / ETA;
     const layers = [];
-    let gained = 0;
+    let gained = 0, gainBefore = 0;
     for (let layer = 0; layer < nLayers; ++layer) {
       for (let i = 0; i < x.length; ++i) weights[i] = x[i] * state.rInverse[i];
       transposedProduct(P, K, weights, g);
@@ -240,12 +240,14 @@ const mirrorlda = (() => {
         // Where the change was so small that any step would have passed, nothing speaks for a larger one.
         first = !moves || trial.tells ? trial.step / ETA : trial.step;
       }
-      if (!moves) continue;
-      layers.push({step: trial.step, theta: state.theta, rInverse: state.rInverse, raw: trial.raw});
-      advance(P, x, alphaMinus1, state, trial);
-      if (typeof rule === 'number' || tol === 0) continue;
-      gained += trial.gain;
-      if (!(trial.gain > tol * gained)) break;
+      if (moves) {
+        layers.push({step: trial.step, theta: state.theta, rInverse: state.rInverse, raw: trial.raw});
+        advance(P, x, alphaMinus1, state, trial);
+      }
+      const gain = moves ? trial.gain : 0;
+      gained += gain;
+      if (typeof rule !== 'number' && tol > 0 && !(gainBefore + gain > tol * gained)) break;
+      gainBefore = gain;
     }
     return {theta: state.theta, layers};
   }

@@ -1,5 +1,7 @@
 """MAP inference against the oracle: the layers, the line search's decisions, and the edges of the input."""
 
+import itertools
+
 import numpy as np
 import oracle
 import pytest
@@ -135,7 +137,7 @@ def test_layers_end_where_the_last_two_gain_little(make_problem, dtype, n_topics
         assert_array_equal(thetas[end:], np.broadcast_to(thetas[end], thetas[end:].shape))
         assert_array_equal(trace.objective[d, end:], trace.objective[d, end])
         assert_array_equal(trace.step_sizes[d, end:], 0)
-        gains = np.array([oracle.gain(*pair, P, x, alpha_d) for pair in zip(thetas, thetas[1:], strict=False)])
+        gains = np.array([oracle.gain(*pair, P, x, alpha_d) for pair in itertools.pairwise(thetas)])
         falls = -np.diff(trace.objective[d])
         # Near the end, where it counts, the bound is the fall itself; both are off by the rounding of their terms.
         terms = x.sum() + x @ np.abs(np.log(P @ thetas.T)).max(axis=1) + np.abs(alpha_d - 1) @ np.abs(np.log(thetas)).max(axis=0)

@@ -108,9 +108,7 @@ PARAMETERS = (
     _parameter("gamma", "--gamma", _NUMBER, "Precision of the response."),
     _parameter("n_layers", "--layers", _Either(("auto",), _WHOLE), "Mirror-descent layers of inference."),
     _parameter("step_size", "--step-size", _Either(("l1", "kl"), _NUMBER), "Rule of the line search, or a constant step."),
-    _parameter(
-        "tol", "--tol", _NUMBER, "A document's layers end when two bring at most this part of the fall so far; 0: never."
-    ),
+    _parameter("tol", "--tol", _NUMBER, "A document's layers end when two bring at most this part of the fall so far; 0: never."),
     _parameter("batch_size", "--batch-size", _Either(("auto",), _Sizes()), "Documents a step; a pair grows from first to last."),
     _parameter(
         "learning_rate",

@@ -7,7 +7,7 @@ PYTHON ?= python3
 CXX ?= c++
 # Where python3 is not named so, or a certain one is wanted: make test PYTHON=python3.13
 
-SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE $(wildcard core/*) $(wildcard src/mirrorlda/*) $(wildcard src/mirrorlda/*/*)
+SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE $(shell find core src -type f -not -name '*.pyc')
 TESTS ?= tests
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
@@ -126,8 +126,8 @@ wheel: .venv-wheel/made
 
 # detect_leaks=0: the interpreter keeps memory to its end, which the leak checker would report in every run. JAX is not part of this environment,
 # so the tests that import it stay with `make test`. --capture=sys lets the sanitizers' own words through.
-SANITIZED_TESTS := tests/test_core.py tests/test_documents.py tests/test_corpus.py tests/test_text.py tests/test_inference.py tests/test_backprop.py tests/test_properties.py tests/test_learning.py tests/test_rounds.py
-SANITIZED_SAMPLE := tests/test_core.py tests/test_documents.py tests/test_corpus.py
+SANITIZED_TESTS := $(SANITIZED_SAMPLE) $(addprefix tests/,data/test_text.py method/test_inference.py method/test_gradients.py method/test_properties.py training/test_mirror_descent.py cluster/test_rounds.py)
+SANITIZED_SAMPLE := $(addprefix tests/,method/test_core.py data/test_documents.py data/test_corpus.py)
 SANITIZERS := LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
   ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1
 
@@ -140,7 +140,7 @@ soak: .venv-soak/installed .venv-test/installed
 	  echo "instruction set $$isa"; \
 	  MIRRORLDA_ISA=$$isa $(SANITIZERS) .venv-soak/bin/pytest --quiet --capture=sys $(SANITIZED_TESTS); \
 	done
-	MIRRORLDA_SOAK=10 .venv-test/bin/pytest --quiet tests/test_checkpoints.py tests/test_files.py tests/test_corpus.py tests/test_distributed.py
+	MIRRORLDA_SOAK=10 .venv-test/bin/pytest --quiet $(addprefix tests/,training/test_checkpoints.py saving/test_save_load.py data/test_corpus.py cluster/test_cluster.py)
 
 # quality.csv and paper-results stay: their runs took hours.
 clean:

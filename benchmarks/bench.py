@@ -24,14 +24,16 @@ from unittest import mock
 import numpy as np
 import scipy.sparse as sp
 import tomotopy
+from mirrorlda.responses import SquaredError
 from sklearn.decomposition import LatentDirichletAllocation
 from threadpoolctl import threadpool_limits
 
-from mirrorlda import TopicRegressor, _core, inference, learning, training
-from mirrorlda.documents import as_documents
-from mirrorlda.examples import Examples
-from mirrorlda.responses import SquaredError
-from mirrorlda.start import start as starting_point
+from mirrorlda import TopicRegressor, _core
+from mirrorlda.data.documents import as_documents
+from mirrorlda.method import inference
+from mirrorlda.method.start import start as starting_point
+from mirrorlda.training import loop, mirror_descent
+from mirrorlda.training.sources import Examples
 
 N_DOCS, N_WORDS, N_PLANTED = 20_000, 5_000, 20
 N_LAYERS, ALPHA, BATCH_SIZE = 10, 1.001, 1_000
@@ -129,9 +131,9 @@ class TimedEngine:
         return self._timed(self.engine.reverse, *arguments)
 
 
-def epoch(state: learning.State, examples: training.Examples, n_threads: int) -> tuple[Timing, learning.Parameters]:
+def epoch(state: mirror_descent.State, examples: loop.Examples, n_threads: int) -> tuple[Timing, mirror_descent.Parameters]:
     """One epoch of training from `state`, which stays: its time, and the parameters after it."""
-    schedule = training.Schedule(
+    schedule = loop.Schedule(
         n_epochs=1,
         batch_sizes=(BATCH_SIZE, BATCH_SIZE),
         learning_rate=0.02,
@@ -141,23 +143,23 @@ def epoch(state: learning.State, examples: training.Examples, n_threads: int) ->
         beta=1.0001,
     )
     layers = inference.check_layers(ALPHA, N_LAYERS, "l1", 0.0, state.phi, examples.documents.n_docs)
-    state, rng = learning.copy(state), np.random.default_rng(0)
+    state, rng = mirror_descent.copy(state), np.random.default_rng(0)
     engine = TimedEngine(inference.new_engine(state.phi.dtype))
-    with mock.patch.object(training, "new_engine", return_value=engine):
+    with mock.patch.object(loop, "new_engine", return_value=engine):
         began, cpu_began = time.perf_counter(), time.process_time()
-        run = training.Run(state, layers, rng)
-        parameters, _ = training.train(run, examples, SquaredError(), schedule, n_threads=n_threads)
+        run = loop.Run(state, layers, rng)
+        parameters, _ = loop.train(run, examples, SquaredError(), schedule, n_threads=n_threads)
         seconds, cpu = time.perf_counter() - began, time.process_time() - cpu_began
     return Timing(seconds, seconds - engine.seconds, cpu), parameters
 
 
-def trained_state(examples: training.Examples, n_topics: int) -> learning.State:
+def trained_state(examples: loop.Examples, n_topics: int) -> mirror_descent.State:
     """The state after one epoch: before it all topics are alike, and the line search has less to reject."""
     rng = np.random.default_rng(0)
     phi, U = starting_point(examples.documents, examples.y, examples.weights, SquaredError(), n_topics, rng)
-    begun = learning.begin(phi.astype(np.float32), U.astype(np.float32))
+    begun = mirror_descent.begin(phi.astype(np.float32), U.astype(np.float32))
     _, parameters = epoch(begun, examples, n_threads=inference.n_threads_of(-1))
-    return learning.begin(parameters.phi, parameters.U)
+    return mirror_descent.begin(parameters.phi, parameters.U)
 
 
 def epoch_flops(n_entries: int, n_topics: int) -> float:
@@ -165,11 +167,11 @@ def epoch_flops(n_entries: int, n_topics: int) -> float:
     return n_entries * n_topics * (2 * (1 + 2 * N_LAYERS + 9) + 8 * N_LAYERS)
 
 
-def epoch_measure(state: learning.State, examples: training.Examples, n_threads: int) -> Measure:
+def epoch_measure(state: mirror_descent.State, examples: loop.Examples, n_threads: int) -> Measure:
     return lambda: epoch(state, examples, n_threads)[0]
 
 
-def training_measures(examples: training.Examples, topics: Sequence[int]) -> dict[str, Measure]:
+def training_measures(examples: loop.Examples, topics: Sequence[int]) -> dict[str, Measure]:
     measures: dict[str, Measure] = {}
     for n_topics in topics:
         progress(f"first epoch with {n_topics} topics")

@@ -22,11 +22,13 @@ from typing import Any
 
 import numpy as np
 from cluster_cost import CONSTANTS
+from mirrorlda.distributed import Cluster, training
 from ray.cluster_utils import Cluster as Nodes
 from scale import corpus_of
 
-from mirrorlda import Corpus, TopicRegressor, changes, learning, rounds
-from mirrorlda.distributed import Cluster, training
+from mirrorlda import Corpus, TopicRegressor
+from mirrorlda.cluster import changes, rounds
+from mirrorlda.training import mirror_descent
 
 STORE_BYTES = 600 * 2**20
 
@@ -228,7 +230,7 @@ def change_bytes(n_words: int, n_topics: int) -> dict[str, float]:
     """Of each byte of a change: to make it, to merge two, to take one over."""
     rng = np.random.default_rng(0)
     phi = np.ascontiguousarray(rng.dirichlet(np.ones(n_words), n_topics).T, np.float32)
-    state = learning.begin(phi, np.zeros((1, n_topics), np.float32), np.ones(n_words))
+    state = mirror_descent.begin(phi, np.zeros((1, n_topics), np.float32), np.ones(n_words))
     before = rounds._Before(state, np.arange(n_words, dtype=np.int32))
     change = before.change(state, 1.0, lambda: state)
     calls = {

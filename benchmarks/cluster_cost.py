@@ -15,7 +15,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirrorlda.rounds import n_shards
+from mirrorlda.cluster.rounds import n_shards
 
 CONSTANTS = Path(__file__).parent / "cluster_constants.json"
 

@@ -21,10 +21,11 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
-
-from mirrorlda import Corpus, CorpusWriter, TopicRegressor, fitting
-from mirrorlda.description import Target
 from mirrorlda.text import WordCounts
+
+from mirrorlda import Corpus, CorpusWriter, TopicRegressor
+from mirrorlda.data.corpus.manifest import Target
+from mirrorlda.estimators import base
 
 N_DISTINCT = 100
 PART = 65_536
@@ -83,7 +84,7 @@ def forget(path: Path) -> None:
 
 def timed_fit(X: object, y: object, **parameters: object) -> dict[str, float]:
     """Seconds of training alone, and what the process took of memory that is its own."""
-    train, seconds = fitting.train, []
+    train, seconds = base.train, []
 
     def timed(*arguments: object, **options: object) -> object:
         begin, cpu = time.perf_counter(), time.process_time()
@@ -91,7 +92,7 @@ def timed_fit(X: object, y: object, **parameters: object) -> dict[str, float]:
         seconds.append((time.perf_counter() - begin, time.process_time() - cpu))
         return result
 
-    fitting.train = timed
+    base.train = timed
     model = TopicRegressor(random_state=0, n_jobs=2, **parameters)
     model.fit(X) if y is None else model.fit(X, y)
     status = Path("/proc/self/status").read_text().split()

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
-from mirrorlda.vectorizer import TextVectorizer
+from mirrorlda.estimators.vectorizer import TextVectorizer
 
 MAX_WORDS = 5000
 REPEATS = 3

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-
 from mirrorlda.metrics import auc, predictive_r2
 from mirrorlda.metrics.folds import scores_of
+
 from plots import Line, Panel
 from results import Run, Summary, summary, table
 from rows import N_FOLDS, Data, Row, fold

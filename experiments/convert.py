@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 import numpy as np
-from tqdm import tqdm
-
-from mirrorlda.durable import replaced
 from mirrorlda.readers.rows import BadFileError, Tally
 from mirrorlda.readers.streams import Lines, Source
+from tqdm import tqdm
+
+from mirrorlda.data.files.atomic import replaced
 from original_sets import amazon_reviews, blitzer_counts, blitzer_reviews
 from original_sets.blitzer import WHOLE, WHOLE_COUNTS, review_files
 

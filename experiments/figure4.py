@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from mirrorlda.metrics import log_likelihood, sparsity
 
 import command
 import systems
@@ -22,7 +23,6 @@ from baselines.tomotopy_models import TomotopyLDA
 from command import Size
 from comparison import MEASURES, Curve, by_fold, curve_of, jobs, lead, lead_cell, load, measure, panel, table_of
 from mirrorlda import TopicModel
-from mirrorlda.metrics import log_likelihood, sparsity
 from plots import Line, Panel
 from results import Run, Summary, summary, table
 from rows import N_FOLDS, Data, Row

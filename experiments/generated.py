@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from mirrorlda.metrics import predictive_r2
 from tqdm import tqdm
 
 import mirrorlda
 from mirrorlda import Corpus, CorpusWriter, Target, TopicModel, TopicRegressor
-from mirrorlda.metrics import predictive_r2
 
 # Topics that the words come from, epochs that they are learned in, and topics that the targets come from.
 N_TOPICS, N_EPOCHS, N_PREDICTING = 50, 10, 5

@@ -13,10 +13,11 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
-
-from mirrorlda import TopicClassifier, TopicRegressor, learning
-from mirrorlda.examples import Examples
 from mirrorlda.responses import Response
+
+from mirrorlda import TopicClassifier, TopicRegressor
+from mirrorlda.training import mirror_descent
+from mirrorlda.training.sources import Examples
 
 N_EPOCHS, BATCH_SIZE = 20, 256
 # Standard deviation of U at the start.
@@ -28,7 +29,7 @@ class _UniformStart:
 
     def _start(
         self: Any, examples: Examples, response: Response, rng: np.random.Generator, *, n_docs: int | None, go_on: bool
-    ) -> learning.State:
+    ) -> mirror_descent.State:
         n_topics, dtype = self._n_topics(response, examples.y), examples.documents.counts.dtype
         phi = 1 + rng.random((examples.documents.n_words, n_topics))
         phi /= phi.sum(axis=0)
@@ -39,7 +40,7 @@ class _UniformStart:
             # Not of the paper; theirs may be changed one by one.
             begun = super()._start(examples, response, deepcopy(rng), n_docs=n_docs, go_on=go_on)  # type: ignore[misc]
             word_weights = begun.word_weights
-        return learning.begin(phi.astype(dtype), U.astype(dtype), word_weights)
+        return mirror_descent.begin(phi.astype(dtype), U.astype(dtype), word_weights)
 
 
 class PaperRegressor(_UniformStart, TopicRegressor):

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import scipy.sparse as sp
+from mirrorlda.metrics import npmi_coherence
+from mirrorlda.topics import relevant_words
 from sklearn.metrics import get_scorer
 
 from baselines import linear, network, tomotopy_models
 from mirrorlda import TopicClassifier, TopicModel, TopicRegressor
-from mirrorlda.metrics import npmi_coherence
-from mirrorlda.topics import relevant_words
 from results import Run, read_runs, summary, table
 from rows import Data, Row, examples, known_rows, row_of_file
 from running import Experiment, Job, run_all

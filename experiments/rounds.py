@@ -12,9 +12,9 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from mirrorlda.distributed import Cluster
 
 from mirrorlda import TopicRegressor, prepare
-from mirrorlda.distributed import Cluster
 
 SYNC_EVERY = (1, 10, 100)
 

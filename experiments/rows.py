@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from mirrorlda.metrics.folds import folds
 from sklearn.model_selection import train_test_split
 
 from baselines.search import labelled
 from documents import numbered_lines, read_more, read_parts, read_whole
-from mirrorlda.metrics.folds import folds
 
 N_FOLDS = 5
 # Of the numbers that are predicted: their squares have a sum.

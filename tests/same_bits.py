@@ -19,16 +19,16 @@ import numpy as np
 import scipy
 import sklearn
 import threadpoolctl
+from mirrorlda.datasets import make_topics
+from mirrorlda.explain import explain
+from mirrorlda.responses import Response
+from mirrorlda.topics import describe, effects
 from sklearn.pipeline import make_pipeline
 
 import mirrorlda
 from mirrorlda import Corpus, TextVectorizer, TopicClassifier, TopicModel, TopicRegressor, _core
-from mirrorlda.datasets import make_topics
 from mirrorlda.evaluation import evaluate
-from mirrorlda.explain import explain
 from mirrorlda.report import report
-from mirrorlda.responses import Response
-from mirrorlda.topics import describe, effects
 
 RECORDED = Path(__file__).parent / "golden" / "same_bits.json"
 FAST = {"n_topics": 4, "n_epochs": 3, "random_state": 0}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mirrorlda.readers.rows import LONGEST_ROW, BadFileError, Tally
 from mirrorlda.readers.streams import Lines
+
 from original_sets.records import BrokenRecordError, Review, identifier, joined, needed, rating_of, read, shown, twice
 
 Pairs = list[tuple[bytes, bytes]]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mirrorlda.readers.rows import BadFileError, Tally
 from mirrorlda.readers.streams import Lines
+
 from original_sets.records import BrokenRecordError, Review, decoded, identifier, joined, needed, rating_of, read, shown, twice
 
 SENTIMENTS = {"positive": "pos", "negative": "neg"}

@@ -7,13 +7,15 @@ import json
 from pathlib import Path
 
 import numpy as np
+from mirrorlda.datasets import make_topics
+from mirrorlda.text import TextDefinition, WordCounts
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from mirrorlda import TopicClassifier, TopicModel, TopicRegressor, files, tensors
-from mirrorlda.datasets import make_topics
-from mirrorlda.text import TextDefinition, WordCounts
-from mirrorlda.vectorizer import TextVectorizer
+from mirrorlda import TopicClassifier, TopicModel, TopicRegressor
+from mirrorlda.data.files import tensors
+from mirrorlda.estimators.vectorizer import TextVectorizer
+from mirrorlda.saving import save_load
 
 DATA = make_topics(n_docs=80, n_words=25, n_topics=3, n_classes=3, random_state=0)
 X, Y = DATA.X, DATA.y
@@ -69,7 +71,7 @@ def main():
     documents = {"counts": X[:6].toarray().tolist(), "texts": TEXTS[:6]}
     expected = {}
     for name, model in models():
-        files.save(model, directory / f"{name}.mirrorlda")
+        save_load.save(model, directory / f"{name}.mirrorlda")
         expected[name] = predictions(model, **documents) if name != "unfitted" else {}
     (directory / "expected.json").write_text(json.dumps({"documents": documents, "predictions": expected}) + "\n")
 

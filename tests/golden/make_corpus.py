@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from mirrorlda import CorpusWriter, Target, TextDefinition, Vocabulary
-from mirrorlda.description import VERSION
+from mirrorlda.data.corpus.manifest import VERSION
 
 WORDS = ["na\u00efve", "room", "clean room", "2nd"]
 DEFINITION = TextDefinition(bigrams=True, stop_words=("the",))

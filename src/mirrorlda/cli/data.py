@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mirrorlda.cli.sections import option as section_option
-from mirrorlda.remote import is_url, matching
+from mirrorlda.data.files.urls import is_url, matching
 
 if TYPE_CHECKING:
-    from mirrorlda.corpus import Corpus
+    from mirrorlda.data.corpus.corpus import Corpus
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -74,7 +74,7 @@ def cluster_at(address: str | None, files: tuple[str, ...], **options: Any) -> I
     if "-" in files:
         raise click.UsageError("with --ray files are read by other machines, which do not have the standard input of this one")
     try:
-        from mirrorlda.distributed import Cluster, ClusterError
+        from mirrorlda.cluster import Cluster, ClusterError
     except ImportError as error:
         raise ValueError(str(error)) from None
     try:
@@ -86,19 +86,19 @@ def cluster_at(address: str | None, files: tuple[str, ...], **options: Any) -> I
 
 def n_threads_there(jobs: int | None, cluster: Any) -> int:
     """Threads for `--jobs`; a cluster has as many tasks as processors, so that one thread each keeps all of them busy."""
-    from mirrorlda.inference import n_threads_of
+    from mirrorlda.method.inference import n_threads_of
 
     return n_threads_of(-1 if jobs is None else jobs) if cluster is None else max(1, jobs or 1)
 
 
 def taken(options: dict[str, Any]) -> dict[str, Any]:
-    """Those of the options that `mirrorlda.readers.read` takes, out of a verb's; the others stay."""
+    """Those of the options that `mirrorlda.data.readers.read` takes, out of a verb's; the others stay."""
     return {name: value for name in _READING if (value := options.pop(name, None)) is not None}
 
 
 def as_trained(about: Any, estimator: Any, files: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
     """Options for reading files with a model: as given, otherwise as training was told, where the format has them."""
-    from mirrorlda.readers import read
+    from mirrorlda.data.readers import read
 
     reading = taken(dict(options))
     told = {} if about is None else about.configuration
@@ -145,7 +145,7 @@ def readable_twice(files: tuple[str, ...], folder: Path) -> tuple[str, ...]:
 
 def column_names(files: tuple[str, ...], reading: dict[str, Any]) -> list[str]:
     """The columns of the first file, where that can be told without using it up; otherwise none."""
-    from mirrorlda.readers import read
+    from mirrorlda.data.readers import read
 
     if "-" in files:
         return []
@@ -166,10 +166,10 @@ def check_apart(output: str, *others: str) -> None:
 @contextmanager
 def corpus_of(model: Any, about: Any, files: tuple[str, ...], options: dict[str, Any]) -> Iterator[tuple[Any, Corpus]]:
     """The model's estimator, and documents with their targets as a corpus, made for the occasion with the model's own words."""
-    from mirrorlda.corpus import Corpus
-    from mirrorlda.inference import n_threads_of
-    from mirrorlda.parts import parts_of
-    from mirrorlda.preparation import prepare
+    from mirrorlda.data.corpus.corpus import Corpus
+    from mirrorlda.data.corpus.prepare import prepare
+    from mirrorlda.inspect.parts import parts_of
+    from mirrorlda.method.inference import n_threads_of
 
     parts = parts_of(model)
     estimator = parts.estimator

@@ -16,7 +16,7 @@ import click
 from mirrorlda.cli.data import threads
 from mirrorlda.cli.sections import Sectioned
 from mirrorlda.cli.sections import option as section_option
-from mirrorlda.remote import is_url
+from mirrorlda.data.files.urls import is_url
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -150,7 +150,7 @@ def estimator(task: str, given: Mapping[str, Any]) -> Any:
     """The estimator of a task, with the parameters that were given."""
     import inspect
 
-    from mirrorlda.estimators import TopicClassifier, TopicModel, TopicRegressor
+    from mirrorlda.estimators.topic_model import TopicClassifier, TopicModel, TopicRegressor
 
     kinds = {"regression": TopicRegressor, "topics": TopicModel}
     kind = kinds.get(task, TopicClassifier)

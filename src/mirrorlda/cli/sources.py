@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mirrorlda.cli.commands.prepare import words_taken
 from mirrorlda.cli.data import held_out_part, is_corpus, n_threads_there, named, readable_twice, taken
-from mirrorlda.cli.prepare import words_taken
 from mirrorlda.cli.terminal import say
 
 if TYPE_CHECKING:
-    from mirrorlda.corpus import Corpus
+    from mirrorlda.data.corpus.corpus import Corpus
 
 # Kinds of targets of the tasks that have one.
 TARGET_KINDS = {"auto": "auto", "regression": "numbers", "classification": "classes", "multilabel": "labels"}
@@ -31,8 +31,8 @@ class Parts:
 
 def parts_of(files: tuple[str, ...], work: Path, options: dict[str, Any], cluster: Any = None) -> Parts:
     """The documents of files or of a corpus; what is made on the way is in `work`."""
-    from mirrorlda.corpus import Corpus
-    from mirrorlda.preparation import prepare
+    from mirrorlda.data.corpus.corpus import Corpus
+    from mirrorlda.data.corpus.prepare import prepare
 
     task, targets = options["task"], list(options["target"]) if options["task"] != "topics" else []
     is_chosen = options["max_words"] is not None or options["text"] is None

@@ -11,15 +11,15 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed
 
-from mirrorlda.corpus import Corpus
+from mirrorlda.data.corpus.corpus import Corpus
+from mirrorlda.data.parts import READ_DOCS, chunks
+from mirrorlda.estimators.supervised import SupervisedTopicEstimator
 from mirrorlda.evaluation.bootstrap import Measure, measured
 from mirrorlda.evaluation.measuring import Evaluation, scaled_documents, word_likelihood
 from mirrorlda.evaluation.outcomes import Numbers, Outcome
 from mirrorlda.evaluation.truths import Truth, beside, counting_parts_of, counts_of, n_docs_of, truth_of
-from mirrorlda.examples import READ_DOCS, chunks
-from mirrorlda.inference import check_whole
-from mirrorlda.parts import Parts
-from mirrorlda.supervised import SupervisedTopicEstimator
+from mirrorlda.inspect.parts import Parts
+from mirrorlda.method.inference import check_whole
 
 # Documents times classes or labels: what the linear model learns from, and what the strength of its penalty is chosen on.
 _MOST_WORK, _TUNING_WORK = 2_000_000, 40_000

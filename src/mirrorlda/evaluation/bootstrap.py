@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mirrorlda.evaluation.outcomes import CALIBRATION, Outcome
-from mirrorlda.inference import check_whole
+from mirrorlda.method.inference import check_whole
 
 # Above so many documents, random groups of them are drawn: intervals are as wide, to one part in a hundred.
 _MOST_GROUPS = 10_000

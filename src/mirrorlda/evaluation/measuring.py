@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from mirrorlda.corpus import Corpus
-from mirrorlda.documents import Documents
-from mirrorlda.estimators import TopicModel
+from mirrorlda.data.corpus.corpus import Corpus
+from mirrorlda.data.documents import Documents
+from mirrorlda.data.parts import READ_DOCS, chunks
+from mirrorlda.estimators.supervised import SupervisedTopicEstimator
+from mirrorlda.estimators.topic_model import TopicModel
 from mirrorlda.evaluation.bootstrap import Measure, measured, plain
 from mirrorlda.evaluation.curves import curves_of
 from mirrorlda.evaluation.outcomes import Outcome, WordLikelihood
 from mirrorlda.evaluation.truths import counting_parts_of, counts_of, n_docs_of, names_of_outputs, outcome_of, theta_of, truth_of
-from mirrorlda.examples import READ_DOCS, chunks
-from mirrorlda.parts import Parts
-from mirrorlda.supervised import SupervisedTopicEstimator
+from mirrorlda.inspect.parts import Parts
 
 TASKS = ("regression", "classification", "multilabel", "topics")
 _MOST_ITEMS = 1_000_000

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from mirrorlda.metrics.prediction import share_below
+from mirrorlda.evaluation.metrics.prediction import share_below
 
 N_BINS = 10
 # No probability is nearer to 0 or 1 in the log loss.

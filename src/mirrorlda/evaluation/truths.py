@@ -12,14 +12,14 @@ import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
-from mirrorlda.classifier import TopicClassifier
-from mirrorlda.corpus import Corpus
+from mirrorlda.data.corpus.corpus import Corpus
+from mirrorlda.data.parts import READ_DOCS, chunks
+from mirrorlda.estimators.classifier import TopicClassifier
+from mirrorlda.estimators.regressor import TopicRegressor
+from mirrorlda.estimators.supervised import SupervisedTopicEstimator
 from mirrorlda.evaluation.outcomes import Classes, Labels, Numbers, Outcome
-from mirrorlda.examples import READ_DOCS, chunks
-from mirrorlda.parts import Parts, parts_of
-from mirrorlda.regressor import TopicRegressor
-from mirrorlda.supervised import SupervisedTopicEstimator
-from mirrorlda.targets import array_of, without_missing
+from mirrorlda.inspect.parts import Parts, parts_of
+from mirrorlda.method.targets import array_of, without_missing
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from importlib import resources
 from typing import Any, BinaryIO
 
-from mirrorlda.durable import AnyPath, replaced
+from mirrorlda.data.files.atomic import AnyPath, replaced
 from mirrorlda.report.content import content
 
 __all__ = ["report"]

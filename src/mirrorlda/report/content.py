@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 import mirrorlda
-from mirrorlda import topics
-from mirrorlda.classifier import TopicClassifier
-from mirrorlda.fitting import TopicEstimator
-from mirrorlda.inference import FLOOR
-from mirrorlda.parts import Parts, parts_of
-from mirrorlda.responses import Ordinal, Poisson, Response, Sigmoid, Softmax, SquaredError, Words
+from mirrorlda.estimators.base import TopicEstimator
+from mirrorlda.estimators.classifier import TopicClassifier
+from mirrorlda.inspect import topics
+from mirrorlda.inspect.parts import Parts, parts_of
+from mirrorlda.method.inference import FLOOR
+from mirrorlda.method.responses import Ordinal, Poisson, Response, Sigmoid, Softmax, SquaredError, Words
 
 _NUMBERS: dict[type[Response], str] = {SquaredError: "gaussian", Poisson: "poisson", Ordinal: "ordinal"}
 # Bytes that the topics may take of a page, and words that it has in any case.

@@ -1,5 +1,0 @@
-"""More than one machine: the same training, preparation and prediction, on a Ray cluster."""
-
-from mirrorlda.distributed.cluster import Cluster, ClusterError
-
-__all__ = ["Cluster", "ClusterError"]

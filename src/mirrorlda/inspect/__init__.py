@@ -1,0 +1,1 @@
+"""What a fitted model says: its topics, and why it predicts what it predicts."""

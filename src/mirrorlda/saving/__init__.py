@@ -1,0 +1,1 @@
+"""Models, pipelines and folders of models in files, and back."""

@@ -1,0 +1,1 @@
+"""Stochastic mirror descent over the documents of a source: order, steps, checkpoints, progress."""

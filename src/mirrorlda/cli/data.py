@@ -92,7 +92,7 @@ def n_threads_there(jobs: int | None, cluster: Any) -> int:
 
 
 def taken(options: dict[str, Any]) -> dict[str, Any]:
-    """Those of the options that `mirrorlda.data.readers.read` takes, out of a verb's; the others stay."""
+    """Those of the options that `mirrorlda.readers.read` takes, out of a verb's; the others stay."""
     return {name: value for name in _READING if (value := options.pop(name, None)) is not None}
 
 

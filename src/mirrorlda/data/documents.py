@@ -94,7 +94,7 @@ def as_documents(X: Any, dtype: np.dtype[Any] | type | None = None) -> Documents
     Examples
     --------
     >>> import numpy as np
-    >>> from mirrorlda.documents import as_documents
+    >>> from mirrorlda.data.documents import as_documents
     >>> documents = as_documents(np.array([[2, 0, 1], [0, 0, 0]]))
     >>> documents.n_docs, documents.n_words, documents.counts
     (2, 3, array([2., 1.], dtype=float32))

@@ -159,7 +159,7 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
 
         `validation`, a `Corpus` or a pair of counts and targets, is judged after every epoch (at most 65,536 documents) and not
         learned from: `history_` has its loss and score. Documents with a target that no training document has are left out.
-        `cluster`, a `mirrorlda.cluster.Cluster`, trains on a corpus with all its machines.
+        `cluster`, a `mirrorlda.distributed.Cluster`, trains on a corpus with all its machines.
         """
         check_cluster(cluster, X)
         with unchanged_on_failure(self):

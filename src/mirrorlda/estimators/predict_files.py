@@ -46,7 +46,7 @@ def predict_files(
     ----------
     model : fitted estimator or Pipeline
         An estimator needs its `vocabulary_` for text; a pipeline has its own vectorizer.
-    files : as for `mirrorlda.data.readers.read`, or a `Corpus`
+    files : as for `mirrorlda.readers.read`, or a `Corpus`
     output : name or binary file object
         CSV, TSV, JSON lines or Parquet, by its ending. It gets its name when it is complete.
     text : str, optional
@@ -64,7 +64,7 @@ def predict_files(
     verbose : int
         Above 0, a progress bar.
     **options
-        For `mirrorlda.data.readers.read`: format, bad_rows, ...
+        For `mirrorlda.readers.read`: format, bad_rows, ...
 
     Returns
     -------

@@ -123,7 +123,7 @@ class TopicModel(TopicEstimator):
         `checkpoint` is a `Checkpoint` or a path for one. Ctrl-C ends training after the batch, with a warning and a model that is
         what was learned so far. `validation`, a `Corpus` or a pair of counts and targets, is judged after
         every epoch (at most 65,536 documents) and not learned from: `history_` has its loss and score. `cluster`, a
-        `mirrorlda.cluster.Cluster`, trains on a corpus with all its machines.
+        `mirrorlda.distributed.Cluster`, trains on a corpus with all its machines.
         """
         check_cluster(cluster, X)
         with unchanged_on_failure(self):

@@ -43,7 +43,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Examples
     --------
-    >>> from mirrorlda.vectorizer import TextVectorizer
+    >>> from mirrorlda.estimators.vectorizer import TextVectorizer
     >>> vectorizer = TextVectorizer(stop_words="english")
     >>> vectorizer.fit_transform(["The room was clean.", "A noisy room, a very noisy one!"]).toarray()
     array([[0., 1., 1., 0., 0.],

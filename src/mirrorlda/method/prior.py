@@ -50,7 +50,7 @@ def estimate_concentration(counts: np.ndarray, concentration: np.ndarray, n_step
     Examples
     --------
     >>> import numpy as np
-    >>> from mirrorlda.prior import estimate_concentration
+    >>> from mirrorlda.method.prior import estimate_concentration
     >>> rng = np.random.default_rng(0)
     >>> counts = np.array([rng.multinomial(200, rng.dirichlet([0.2, 0.6])) for _ in range(4000)])
     >>> estimate_concentration(counts, np.ones(2), n_steps=200).round(1)

@@ -36,7 +36,7 @@ def is_bounded(pattern: str) -> bool:
 
     Examples
     --------
-    >>> from mirrorlda.patterns import is_bounded
+    >>> from mirrorlda.saving.regexes import is_bounded
     >>> is_bounded(r"(?u)\b\w\w+\b"), is_bounded(r"[a-z]+(?:'[a-z]+)?"), is_bounded(r"(?:\w+)*x")
     (True, True, False)
     """

@@ -32,7 +32,7 @@ def save(model: Any, path: AnyPath) -> None:
     >>> from tempfile import mkdtemp
     >>> from mirrorlda import TopicClassifier
     >>> from mirrorlda.datasets import make_topics
-    >>> from mirrorlda.files import load, save
+    >>> from mirrorlda.saving.save_load import load, save
     >>> data = make_topics(n_docs=300, n_words=60, n_topics=3, n_classes=2, random_state=0)
     >>> model = TopicClassifier(n_topics=3, random_state=0).fit(data.X, data.y)
     >>> path = mkdtemp() + "/reviews.mirrorlda"
@@ -63,7 +63,7 @@ def load(path: AnyPath, *, response: Response | None = None) -> Any:
     --------
     >>> from tempfile import mkdtemp
     >>> from mirrorlda import TopicModel
-    >>> from mirrorlda.files import load, save
+    >>> from mirrorlda.saving.save_load import load, save
     >>> path = mkdtemp() + "/topics.mirrorlda"
     >>> save(TopicModel(n_topics=7), path)
     >>> load(path)

@@ -32,7 +32,7 @@ def windows(n_docs: int, n_entries: int, batch_size: int, seed: int, first_batch
 
     Examples
     --------
-    >>> from mirrorlda.shuffle import windows
+    >>> from mirrorlda.training.epoch_order import windows
     >>> sorted(number for window in windows(5, 20, 2, seed=0) for number in window.tolist())
     [0, 1, 2, 3, 4]
     """

@@ -70,7 +70,7 @@ def prepare(
     vocabulary : Vocabulary, optional
         That of a model or of another corpus; otherwise it is made with the next parameters.
     max_words, min_docs, max_docs_fraction
-        As for `mirrorlda.data.text.WordCounts.vocabulary`; by default all words are taken.
+        As for `mirrorlda.text.WordCounts.vocabulary`; by default all words are taken.
     definition : TextDefinition, optional
         How text becomes words.
     n_threads : int
@@ -81,7 +81,7 @@ def prepare(
     verbose : int
         Above 0, a progress bar.
     **options
-        For `mirrorlda.data.readers.read`: format, bad_rows, delimiter, label_separator, ...
+        For `mirrorlda.readers.read`: format, bad_rows, delimiter, label_separator, ...
 
     Returns
     -------

@@ -32,7 +32,7 @@ def replaced(path: AnyPath) -> Iterator[BinaryIO]:
     --------
     >>> from pathlib import Path
     >>> from tempfile import mkdtemp
-    >>> from mirrorlda.durable import replaced
+    >>> from mirrorlda.data.files.atomic import replaced
     >>> path = Path(mkdtemp()) / "notes.txt"
     >>> _ = path.write_text("before")
     >>> with replaced(path) as file:
@@ -77,7 +77,7 @@ def replaced_directory(path: AnyPath, is_replaceable: Callable[[Path], bool]) ->
     --------
     >>> from pathlib import Path
     >>> from tempfile import mkdtemp
-    >>> from mirrorlda.durable import replaced_directory
+    >>> from mirrorlda.data.files.atomic import replaced_directory
     >>> path = Path(mkdtemp()) / "parts"
     >>> with replaced_directory(path, lambda there: False) as directory:
     ...     _ = (directory / "part-0").write_text("all of it")

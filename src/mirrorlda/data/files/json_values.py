@@ -29,7 +29,7 @@ def as_json(value: Any, depth: int = 0) -> Any:
 
     Examples
     --------
-    >>> from mirrorlda.values import as_json, from_json
+    >>> from mirrorlda.data.files.json_values import as_json, from_json
     >>> as_json({0: ("a", 1.5)})
     {'dict': [[0, {'tuple': ['a', 1.5]}]]}
     >>> from_json(as_json({0: ("a", 1.5)}))
@@ -91,7 +91,7 @@ def strings_as_arrays(strings: Sequence[str]) -> dict[str, np.ndarray]:
 
     Examples
     --------
-    >>> from mirrorlda.values import strings_as_arrays, strings_from_arrays
+    >>> from mirrorlda.data.files.json_values import strings_as_arrays, strings_from_arrays
     >>> strings_as_arrays(["a", "bc"])["begins"]
     array([0, 1, 3])
     >>> strings_from_arrays(strings_as_arrays(["a", "bc"]))

@@ -41,7 +41,7 @@ def write_part(folder: Path, number: int, batches: Iterable[Columns]) -> Part:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from mirrorlda.table_parts import write_part
+    >>> from mirrorlda.data.files.table_folder import write_part
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> write_part(folder, 0, [{"id": ["a", "b"], "stars": [4.5, 1.0]}]).types
     {'id': DataType(string), 'stars': DataType(double)}

@@ -59,7 +59,7 @@ class FileFormatError(ValueError):
     --------
     >>> from pathlib import Path
     >>> from tempfile import mkdtemp
-    >>> from mirrorlda.tensors import FileFormatError, read
+    >>> from mirrorlda.data.files.tensors import FileFormatError, read
     >>> path = Path(mkdtemp()) / "model.mirrorlda"
     >>> _ = path.write_text("not a model")
     >>> try:
@@ -87,7 +87,7 @@ def write(path: AnyPath, arrays: Mapping[str, np.ndarray], meta: Mapping[str, An
     --------
     >>> import numpy as np
     >>> from tempfile import mkdtemp
-    >>> from mirrorlda import tensors
+    >>> from mirrorlda.data.files import tensors
     >>> path = mkdtemp() + "/weights.safetensors"
     >>> tensors.write(path, {"w": np.arange(3.0)}, {"unit": "words"}, kind="example")
     >>> tensors.read(path, kind="example")
@@ -130,7 +130,7 @@ def read(path: AnyPath, kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any
     --------
     >>> import numpy as np
     >>> from tempfile import mkdtemp
-    >>> from mirrorlda import tensors
+    >>> from mirrorlda.data.files import tensors
     >>> path = mkdtemp() + "/weights.safetensors"
     >>> tensors.write(path, {"w": np.arange(3.0)}, {}, kind="example")
     >>> try:
@@ -164,7 +164,7 @@ def generator_as_json(rng: np.random.Generator) -> dict[str, Any]:
     Examples
     --------
     >>> import numpy as np
-    >>> from mirrorlda.tensors import generator_as_json, generator_from_json
+    >>> from mirrorlda.data.files.tensors import generator_as_json, generator_from_json
     >>> rng = np.random.default_rng(0)
     >>> twin = generator_from_json(generator_as_json(rng))
     >>> bool(rng.random() == twin.random())

@@ -16,7 +16,7 @@ def is_url(path: Any) -> bool:
 
     Examples
     --------
-    >>> from mirrorlda.remote import is_url
+    >>> from mirrorlda.data.files.urls import is_url
     >>> is_url("s3://bucket/reviews.corpus"), is_url("reviews.corpus")
     (True, False)
     """

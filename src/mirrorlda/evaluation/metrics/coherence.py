@@ -31,7 +31,7 @@ def npmi_coherence(topics: Any, X: Any, names: Any = None, *, n_words: int = 10,
     X : sparse matrix, sparse array or array of shape (n_docs, n_words)
         Counts of the documents in which words are together or not: those of training, or others.
     names : sequence of strings, optional
-        What the columns of X are called; by default their numbers, as in `mirrorlda.inspect.topics.relevant_words`.
+        What the columns of X are called; by default their numbers, as in `mirrorlda.topics.relevant_words`.
     n_words : int
         Top words of each topic, at least 2.
     epsilon : float

@@ -47,7 +47,7 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn.
     response : Response, default=None
-        A response of your own in place of the softmax (see `mirrorlda.method.responses`); y holds class numbers.
+        A response of your own in place of the softmax (see `mirrorlda.responses`); y holds class numbers.
     {common}
 
     Attributes

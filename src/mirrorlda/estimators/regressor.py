@@ -44,7 +44,7 @@ class TopicRegressor(RegressorMixin, SupervisedTopicEstimator):  # type: ignore[
         Inverse variance of the Gaussian response, in units of the standardised targets.
     response : {"gaussian", "ordinal", "poisson"} or Response, default="gaussian"
         "ordinal" for a few ordered levels such as stars, with `predict_proba`; "poisson" for counts; or a response of your own
-        (see `mirrorlda.method.responses`), which takes the targets as they are.
+        (see `mirrorlda.responses`), which takes the targets as they are.
     {common}
 
     Attributes

@@ -1,7 +1,7 @@
 'use strict';
 
 // The model of the page: text to words, MAP inference by mirror descent, prediction, and what words and topics do to it. It computes in
-// double what the core computes in double (core/forward.hpp, core/reverse.hpp), with the same names; tests/test_page_model.py
+// double what the core computes in double (forward.hpp and reverse.hpp of core/method/kernels), with the same names; tests/test_page_model.py
 // compares them.
 //
 //   mirrorlda.decode(data) -> model, with

@@ -2,8 +2,8 @@
 
 The step on a column is phi <- (phi exp(clip(-rate g)) + c) / C with c = rate (beta - 1) / D: to first order the paper's
 step with its prior, but affine where g = 0. So Phi is kept in coordinates z, Phi = M (z + B), that such a step leaves alone: it
-moves M and B, two vectors for all rows, and rows without a data gradient are not visited. core/learn.hpp has the equations, those
-of the running average included.
+moves M and B, two vectors for all rows, and rows without a data gradient are not visited.
+core/method/learning_step.hpp has the equations, those of the running average included.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class Parameters:
 class State:
     """Parameters under training.
 
-    `frame` (4, n_topics) has the M, B, A and E of core/learn.hpp: Phi is M (phi + B), its running sum average_phi + phi A + E.
-    After `flush` they are `phi` and `average_phi`.
+    `frame` (4, n_topics) has the M, B, A and E of core/method/learning_step.hpp: Phi is M (phi + B), its running sum
+    average_phi + phi A + E. After `flush` they are `phi` and `average_phi`.
     """
 
     phi: np.ndarray

@@ -1,8 +1,8 @@
 """One shard of a corpus on disk: blocks of documents and columns beside them, each with a checksum, memory-mapped.
 
-A shard holds at most `SHARD_BLOCKS` blocks of `BLOCK_DOCS` documents. A block is what is read and checked at once; core/shard.hpp
-has its bytes. After the blocks come columns, arrays of one kind of value, each at a multiple of 8 bytes. Where they begin, how
-long they are and their checksums are in the corpus's own description.
+A shard holds at most `SHARD_BLOCKS` blocks of `BLOCK_DOCS` documents. A block is what is read and checked at once;
+core/corpus/shard.hpp has its bytes. After the blocks come columns, arrays of one kind of value, each at a multiple of 8 bytes.
+Where they begin, how long they are and their checksums are in the corpus's own description.
 """
 
 from __future__ import annotations

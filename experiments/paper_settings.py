@@ -16,43 +16,41 @@ import numpy as np
 from mirrorlda.responses import Response
 
 from mirrorlda import TopicClassifier, TopicRegressor
-from mirrorlda.training import mirror_descent
-from mirrorlda.training.sources import Examples
+from mirrorlda.data.documents import Documents
+from mirrorlda.method.start import Start, start
 
 N_EPOCHS, BATCH_SIZE = 20, 256
 # Standard deviation of U at the start.
 DEVIATION = 0.1
 
 
-class _UniformStart:
-    """Topics and coefficients start as noise, with no regard to the targets; weights of words, if there are any, as elsewhere."""
-
-    def _start(
-        self: Any, examples: Examples, response: Response, rng: np.random.Generator, *, n_docs: int | None, go_on: bool
-    ) -> mirror_descent.State:
-        n_topics, dtype = self._n_topics(response, examples.y), examples.documents.counts.dtype
-        phi = 1 + rng.random((examples.documents.n_words, n_topics))
-        phi /= phi.sum(axis=0)
-        U = response.start(examples.y, examples.weights)[:, None]
-        U = U + DEVIATION * rng.standard_normal((len(U), n_topics))
-        word_weights = None
-        if self.word_learning_rate:
-            # Not of the paper; theirs may be changed one by one.
-            begun = super()._start(examples, response, deepcopy(rng), n_docs=n_docs, go_on=go_on)  # type: ignore[misc]
-            word_weights = begun.word_weights
-        return mirror_descent.begin(phi.astype(dtype), U.astype(dtype), word_weights)
+def uniform_start(
+    documents: Documents,
+    y: np.ndarray,
+    weights: np.ndarray,
+    response: Response,
+    n_topics: int,
+    rng: np.random.Generator,
+    n_docs: int | None = None,
+) -> Start:
+    """Topics and coefficients start as noise, with no regard to the targets; weights of words start as elsewhere."""
+    phi = 1 + rng.random((documents.n_words, n_topics))
+    phi /= phi.sum(axis=0)
+    U = response.start(y, weights)[:, None]
+    U = U + DEVIATION * rng.standard_normal((len(U), n_topics))
+    return Start(phi, U, start(documents, y, weights, response, n_topics, deepcopy(rng), n_docs).word_weights)
 
 
-class PaperRegressor(_UniformStart, TopicRegressor):
+class PaperRegressor(TopicRegressor):
     """BP-sLDA with a Gaussian response."""
 
-    __init__ = TopicRegressor.__init__
+    start = staticmethod(uniform_start)
 
 
-class PaperClassifier(_UniformStart, TopicClassifier):
+class PaperClassifier(TopicClassifier):
     """BP-sLDA with classes."""
 
-    __init__ = TopicClassifier.__init__
+    start = staticmethod(uniform_start)
 
 
 # Parameters of either estimator.

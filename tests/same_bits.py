@@ -190,7 +190,8 @@ def given(model, X, y):
     """All that users see of a model, by name: arrays, numbers, strings and bytes."""
     last = model[-1] if hasattr(model, "steps") else model
     own = isinstance(getattr(last, "response", None), Absolute | Margin)
-    seen = {name: value for name, value in vars(last).items() if name.endswith("_") and isinstance(value, np.ndarray)}
+    names = [*(name for name in vars(last) if name.endswith("_")), "classes_", "levels_"]
+    seen = {name: value for name in names if isinstance(value := getattr(last, name, None), np.ndarray)}
     seen |= {f"history {name}": np.array(values) for name, values in last.history_.items()}
     methods = ("transform", "predict", "predict_proba", "predict_log_proba", "decision_function")
     seen |= {method: np.asarray(getattr(model, method)(X)) for method in methods if hasattr(model, method)}

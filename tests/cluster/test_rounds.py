@@ -12,15 +12,17 @@ from mirrorlda.datasets import make_topics
 from mirrorlda.responses import SquaredError
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mirrorlda import Corpus, CorpusWriter, Target, TopicRegressor, _core
+from mirrorlda import Corpus, CorpusWriter, Target, _core
 from mirrorlda.cluster import changes, rounds
 from mirrorlda.cluster.changes import Change
 from mirrorlda.cluster.rounds import Fit, Place, Round
+from mirrorlda.estimators.target_encoding import encode_numbers
 from mirrorlda.method.gradients import merged as merged_gradients
 from mirrorlda.method.inference import check_layers
 from mirrorlda.training import mirror_descent
 from mirrorlda.training.loop import Schedule, gradients_of
 from mirrorlda.training.mirror_descent import Guide, State
+from mirrorlda.training.sources import Encoding, StoredExamples
 
 N_WORDS, N_TOPICS = 80, 3
 
@@ -50,8 +52,8 @@ def schedule(**changes):
 
 
 def place_of(corpus, **changes):
-    model = TopicRegressor(N_TOPICS, random_state=0)
-    source = model._stored(corpus, None, None)
+    given = StoredExamples.of(corpus, logarithmic=True, has_targets=True)
+    source = given.encoded(Encoding(encode_numbers(given, "gaussian", 1.0, names=corpus.labels)))
     return Place(Fit(source, SquaredError(), schedule(**changes), 1))
 
 

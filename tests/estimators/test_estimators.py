@@ -666,7 +666,7 @@ def test_an_interrupt_leaves_the_state_before(monkeypatch, estimator, X, y, meth
         return training_step(*arguments, **options)
 
     training_step = loop.step
-    for module in ("mirrorlda.training.loop", "mirrorlda.estimators.base"):
+    for module in ("mirrorlda.training.loop", "mirrorlda.estimators.fitting"):
         monkeypatch.setattr(f"{module}.step", interrupted)
     words = 50 if method == "partial_fit" and before != "unfitted" else N_WORDS
     with pytest.raises(error):
@@ -680,13 +680,20 @@ def test_an_interrupt_leaves_the_state_before(monkeypatch, estimator, X, y, meth
 def test_ctrl_c_keeps_what_was_learned(warning):
     """A real signal in the middle of a fit that would take minutes; where warnings are errors, the model is as before."""
     program = f"""
-        import os, signal, threading, warnings
+        import os, signal, warnings
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
         from mirrorlda import TopicRegressor
         from mirrorlda.datasets import make_topics
+        from mirrorlda.training import loop
         data = make_topics(2000, 200, 5, n_outputs=1, random_state=0)
         model = TopicRegressor(5, n_epochs=100_000, random_state=0, n_jobs=2)
-        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+        take, taken = loop.step, []
+        def step(*arguments, **options):
+            taken.append(None)
+            if len(taken) == 100:
+                os.kill(os.getpid(), signal.SIGINT)
+            return take(*arguments, **options)
+        loop.step = step
         warnings.simplefilter("{warning}")
         try:
             model.fit(data.X, data.y)

@@ -17,7 +17,7 @@ from mirrorlda.data.corpus.corpus import Corpus
 from mirrorlda.evaluation import Evaluation, Measure, evaluate
 from mirrorlda.evaluation.bootstrap import measured
 from mirrorlda.evaluation.curves import curves_of
-from mirrorlda.evaluation.outcomes import Classes, Labels, Numbers, WordLikelihood
+from mirrorlda.evaluation.outcomes import ClassOutcome, LabelOutcome, NumberOutcome, WordLikelihood
 
 GOOD = ["clean quiet room", "quiet lovely hotel", "lovely clean pool"]
 BAD = ["noisy dirty room", "rude noisy staff", "dirty pool rude"]
@@ -35,14 +35,14 @@ def classes(n=500, n_classes=4, seed=0, names=None):
     rng = np.random.default_rng(seed)
     p = probabilities(rng, n, n_classes)
     truth = np.array([rng.choice(n_classes, p=0.6 * row + 0.4 / n_classes) for row in p])
-    return Classes(names or [f"class {c}" for c in range(n_classes)], n_classes, truth, p.argmax(axis=1), p)
+    return ClassOutcome(names or [f"class {c}" for c in range(n_classes)], n_classes, truth, p.argmax(axis=1), p)
 
 
 def labels(n=400, n_labels=5, seed=0):
     rng = np.random.default_rng(seed)
     p = rng.random((n, n_labels)) ** np.arange(1, n_labels + 1)
     truth = (rng.random((n, n_labels)) < p).astype(int)
-    return Labels([f"label {c}" for c in range(n_labels)], n_labels, truth, (p > 0.5).astype(int), p)
+    return LabelOutcome([f"label {c}" for c in range(n_labels)], n_labels, truth, (p > 0.5).astype(int), p)
 
 
 def plain_calibration_error(p, came_true):
@@ -65,7 +65,7 @@ def test_measures_of_numbers_are_those_of_scikit_learn(n_targets):
     truth = 1e6 + rng.normal(size=(200, n_targets))
     predicted = truth + 0.5 * rng.normal(size=truth.shape)
     names = [f"t{number}" for number in range(n_targets)]
-    values = values_of(Numbers(names, truth, predicted), n_bootstrap=10)
+    values = values_of(NumberOutcome(names, truth, predicted), n_bootstrap=10)
     assert values["R2"] == pytest.approx(metrics.r2_score(truth, predicted))
     assert values["RMSE"] == pytest.approx(metrics.root_mean_squared_error(truth, predicted))
     assert values["MAE"] == pytest.approx(metrics.mean_absolute_error(truth, predicted))
@@ -77,7 +77,7 @@ def test_measures_of_numbers_are_those_of_scikit_learn(n_targets):
 def test_measures_of_two_classes_are_those_of_scikit_learn():
     outcome = classes(n_classes=2)
     p, truth = outcome.probabilities[:, 1].round(2), outcome.truth
-    tied = Classes(outcome.names, 2, truth, (p > 0.5).astype(int), np.column_stack([1 - p, p]))
+    tied = ClassOutcome(outcome.names, 2, truth, (p > 0.5).astype(int), np.column_stack([1 - p, p]))
     values = values_of(tied, n_bootstrap=10)
     assert values["AUC"] == pytest.approx(metrics.roc_auc_score(truth, p))
     assert values["accuracy"] == pytest.approx(metrics.accuracy_score(truth, p > 0.5))
@@ -116,7 +116,7 @@ def test_classes_that_do_not_occur_are_not_in_a_macro_mean():
     kept = outcome.truth != 2
     p = outcome.probabilities[kept]
     predicted = np.minimum(outcome.predicted[kept], 1)
-    values = values_of(Classes(outcome.names, 3, outcome.truth[kept], predicted, p))
+    values = values_of(ClassOutcome(outcome.names, 3, outcome.truth[kept], predicted, p))
     assert values["F1"] == pytest.approx(metrics.f1_score(outcome.truth[kept], predicted, average="macro"))
     areas = [metrics.roc_auc_score(outcome.truth[kept] == c, p[:, c]) for c in (0, 1)]
     assert values["AUC"] == pytest.approx(np.mean(areas))
@@ -128,7 +128,9 @@ def test_calibration_of_planted_probabilities():
 
     def of(chance):
         truth = (rng.random(len(p)) < chance).astype(int)
-        return measured(Classes(["no", "yes"], 2, truth, (p > 0.5).astype(int), np.column_stack([1 - p, p])))["calibration error"]
+        return measured(ClassOutcome(["no", "yes"], 2, truth, (p > 0.5).astype(int), np.column_stack([1 - p, p])))[
+            "calibration error"
+        ]
 
     right, wrong = of(p), of(p**2)
     assert right.low == 0
@@ -141,7 +143,9 @@ def test_calibration_of_planted_probabilities():
 def test_constant_probabilities_are_one_bin():
     truth = np.repeat([0, 1], [60, 40])
     p = np.full((100, 2), [0.6, 0.4])
-    assert values_of(Classes(["a", "b"], 2, truth, np.zeros(100, int), p))["calibration error"] == pytest.approx(0, abs=1e-12)
+    assert values_of(ClassOutcome(["a", "b"], 2, truth, np.zeros(100, int), p))["calibration error"] == pytest.approx(
+        0, abs=1e-12
+    )
 
 
 def test_likelihood_is_that_of_the_model():
@@ -165,10 +169,10 @@ def test_intervals_cover_the_truth_as_often_as_they_say():
     truth_of["calibration error"] = 0
     for seed in range(200):
         predicted = rng.normal(size=(200, 1))
-        found = measured(Numbers(["y"], predicted + rng.normal(size=(200, 1)), predicted), 300, seed)
+        found = measured(NumberOutcome(["y"], predicted + rng.normal(size=(200, 1)), predicted), 300, seed)
         kind = (rng.random(200) < 0.5).astype(int)
         p = 1 / (1 + np.exp(-(rng.normal(size=200) + kind - 0.5)))
-        found |= measured(Classes(["a", "b"], 2, kind, (p > 0.5).astype(int), np.column_stack([1 - p, p])), 300, seed)
+        found |= measured(ClassOutcome(["a", "b"], 2, kind, (p > 0.5).astype(int), np.column_stack([1 - p, p])), 300, seed)
         for name in covered:
             covered[name] += found[name].low <= truth_of[name] <= found[name].high
     assert all(0.9 <= count / 200 <= 0.98 for count in covered.values()), covered
@@ -404,15 +408,15 @@ def test_errors_name_what_is_wrong_with_y(y, message):
 
 def degenerate():
     one = np.array([[0.3, 0.7]])
-    yield "one document", Numbers(["y"], np.ones((1, 1)), np.zeros((1, 1))), {"RMSE", "MAE"}
-    yield "constant target", Numbers(["y"], np.full((50, 1), 0.1), np.zeros((50, 1))), {"RMSE", "MAE"}
+    yield "one document", NumberOutcome(["y"], np.ones((1, 1)), np.zeros((1, 1))), {"RMSE", "MAE"}
+    yield "constant target", NumberOutcome(["y"], np.full((50, 1), 0.1), np.zeros((50, 1))), {"RMSE", "MAE"}
     some = {"accuracy", "F1", "log loss", "calibration error"}
-    yield "one class", Classes(["a", "b"], 2, np.ones(9, int), np.ones(9, int), one.repeat(9, axis=0)), some
-    yield "the first class", Classes(["a", "b"], 2, np.zeros(9, int), np.zeros(9, int), one.repeat(9, axis=0)), some - {"F1"}
-    yield "one document of a class", Classes(["a", "b"], 2, np.ones(1, int), np.zeros(1, int), one), some
-    yield "certain and wrong", Classes(["a", "b"], 2, np.ones(2, int), np.zeros(2, int), np.eye(2)[[0, 0]]), some
+    yield "one class", ClassOutcome(["a", "b"], 2, np.ones(9, int), np.ones(9, int), one.repeat(9, axis=0)), some
+    yield "the first class", ClassOutcome(["a", "b"], 2, np.zeros(9, int), np.zeros(9, int), one.repeat(9, axis=0)), some - {"F1"}
+    yield "one document of a class", ClassOutcome(["a", "b"], 2, np.ones(1, int), np.zeros(1, int), one), some
+    yield "certain and wrong", ClassOutcome(["a", "b"], 2, np.ones(2, int), np.zeros(2, int), np.eye(2)[[0, 0]]), some
     none = np.zeros((4, 2), int)
-    yield "no labels", Labels(["a", "b"], 2, none, none, none + 0.1), {"accuracy", "log loss", "calibration error"}
+    yield "no labels", LabelOutcome(["a", "b"], 2, none, none, none + 0.1), {"accuracy", "log loss", "calibration error"}
     yield "an empty document", WordLikelihood(np.array([-3.0, 0]), np.array([2.0, 0])), {"log-likelihood per word", "perplexity"}
 
 
@@ -441,7 +445,7 @@ def test_no_documents_and_no_words_are_errors():
 def test_curves_of_numbers():
     rng = np.random.default_rng(0)
     truth = rng.normal(size=(3000, 1))
-    curves = curves_of(Numbers(["y"], truth, truth * 0))
+    curves = curves_of(NumberOutcome(["y"], truth, truth * 0))
     [scatter], [residuals] = curves["scatter"], curves["residuals"]
     assert len(scatter["truth"]) == len(scatter["predicted"]) == 1000
     assert set(scatter["truth"]) <= {float(f"{value:.6g}") for value in truth[:, 0]}
@@ -479,9 +483,11 @@ def test_many_classes_are_drawn_in_part():
 
 
 def an_evaluation(kind="two"):
-    outcome = {"two": classes(n_classes=2), "labels": labels(), "numbers": Numbers(["y"], np.eye(4)[:, :1], np.ones((4, 1)))}[
-        kind
-    ]
+    outcome = {
+        "two": classes(n_classes=2),
+        "labels": labels(),
+        "numbers": NumberOutcome(["y"], np.eye(4)[:, :1], np.ones((4, 1))),
+    }[kind]
     found = measured(outcome, 20)
     return Evaluation(
         outcome.task, outcome.n_docs, ["a"], outcome.main, found, {"mean": found}, curves_of(outcome), 3, ["a note"]

@@ -24,6 +24,7 @@ from sklearn.feature_selection import SelectKBest, chi2
 from sklearn.pipeline import make_pipeline
 
 from mirrorlda import TextVectorizer, TopicClassifier, TopicModel, TopicRegressor, infer, prepare
+from mirrorlda.method.fitted_model import model_of
 
 GAMMA = 1.7
 KINDS = ["gaussian", "two targets", "poisson", "ordinal", "two classes", "classes", "labels", "own", "own numbers", "own classes"]
@@ -209,7 +210,7 @@ def test_values_are_what_the_model_says(kind):
         assert found.unit == "prediction"
     else:
         assert found.unit == "score"
-    assert set(found.prediction) == set(model._columns(found.theta[None]))
+    assert set(found.prediction) == set(model_of(model).columns(found.theta[None]))
     assert all(type(value) in (float, int, str) for value in found.prediction.values())
     assert_allclose(found.theta, model.transform(X[[ROW]])[0], rtol=1e-3, atol=1e-5)
 

@@ -1,29 +1,40 @@
 """Topics as people read them."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 from mirrorlda.datasets import make_topics
-from mirrorlda.topics import describe, effects, ordered, relevant_words, to_pyldavis
+from mirrorlda.topics import describe, effects, relevant_words, to_pyldavis
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfTransformer
 from sklearn.feature_selection import SelectKBest, chi2
 from sklearn.pipeline import make_pipeline
 
 from mirrorlda import TextVectorizer, TopicClassifier, TopicModel, TopicRegressor, prepare
+from mirrorlda.method.fitted_model import model_of
+from mirrorlda.method.responses import Sigmoid, Softmax, SquaredError
+from mirrorlda.method.targets.classes import Classes, Labels
+from mirrorlda.method.targets.numbers import Numbers
+from mirrorlda.method.targets.record import NoTargets
 
 NAMES = ["the", "good", "bad", "plot"]
 SHARES = np.array([0.4, 0.4, 0.2])
 COMPONENTS = np.array([[0.7, 0.2, 0.02, 0.08], [0.7, 0.02, 0.2, 0.08], [0.6, 0.1, 0.1, 0.2]])
 
 
-def model_with(**fitted):
-    """A model of three topics; predictions are its scores."""
-    always = {"topic_shares_": SHARES, "response": None, "gamma": 1.0, "_is_multilabel": False}
-    scores = {"_scores_of": lambda theta: theta @ fitted["coef_"].T, "_predicted": lambda scores: scores}
-    return SimpleNamespace(components_=COMPONENTS, **(always | scores | fitted))
+def model_with(coef_=None, classes_=None, target_names_=None, *, are_labels=False, **fitted):
+    """A fitted model of three topics; predictions are its scores."""
+    if coef_ is None:
+        model, targets = TopicModel(), NoTargets()
+    elif classes_ is None:
+        unscaled = {"mean": np.zeros(len(coef_)), "scale": np.ones(len(coef_))}
+        model, targets = TopicRegressor(), Numbers(SquaredError(), len(coef_) == 1, "gaussian", target_names_, **unscaled)
+    else:
+        model, targets = TopicClassifier(), Labels(Sigmoid(), classes_) if are_labels else Classes(Softmax(), classes_)
+    always = {"components_": COMPONENTS, "alpha_": np.ones(3), "topic_shares_": SHARES, "targets_": targets}
+    for name, value in (always | ({} if coef_ is None else {"coef_": coef_}) | fitted).items():
+        setattr(model, name, value)
+    return model
 
 
 def rows(table):
@@ -98,7 +109,7 @@ def test_topics_are_ordered_by_their_effect_where_it_is_not_linear(response):
     if response == "ordinal":
         # By the first score alone, topic 0 would be the last.
         model.coef_ = np.array([[-1.0, 0, 1, 2, 3, 4], *[[9.0, 0, 0, 0, 0, 0]] * 3], model.coef_.dtype)
-    order = ordered(model)
+    order = model_of(model).order()
     _, values = effects(model)
     assert (np.diff(values[0][order]) <= 0).all()
     assert [int(line.split()[0]) for line in describe(model).splitlines()[1:]] == order
@@ -118,7 +129,7 @@ def test_two_classes_have_one_effect_for_the_second():
 @pytest.mark.parametrize("are_labels", [False, True])
 def test_topics_are_grouped_by_the_class_or_label_that_they_speak_for(are_labels):
     coef = np.array([[0.0, 3.0, 3.0], [0.0, 0.0, 0.0], [6.0, 0.0, 0.0]])
-    model = model_with(coef_=coef, classes_=np.array(["a", "b", "c"]), _is_multilabel=are_labels)
+    model = model_with(coef_=coef, classes_=np.array(["a", "b", "c"]), are_labels=are_labels)
     table = rows(describe(model, NAMES, n_words=1, relevance=0))
     assert table[0] == ["topic", "share", "for", "effect", "words"]
     effect = ["+1.20", "+1.20", "+3.60"] if are_labels else ["+1.60", "+1.60", "+3.00"]
@@ -127,7 +138,8 @@ def test_topics_are_grouped_by_the_class_or_label_that_they_speak_for(are_labels
 
 def test_of_topics_for_one_class_the_strongest_comes_first():
     coef = np.array([[0.0, 1.0, 6.0], [0.0, 0.0, 0.0], [6.0, 0.0, 0.0]])
-    assert ordered(model_with(coef_=coef, classes_=np.array(["a", "b", "c"]))) == [2, 1, 0]
+    model = model_with(coef_=coef, classes_=np.array(["a", "b", "c"]))
+    assert model_of(model).order() == [2, 1, 0]
 
 
 def test_topics_without_effects_are_ordered_by_share():

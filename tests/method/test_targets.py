@@ -150,12 +150,12 @@ def test_levels_are_learned_in_as_few_steps_as_numbers():
 
 
 def test_tables_have_the_probability_of_each_level(ordinal, X, levels):
-    columns = ordinal._columns(ordinal.transform(X))
+    columns = ordinal.fitted_model().columns(ordinal.transform(X))
     assert list(columns) == ["prediction", "probability_1", "probability_2", "probability_4", "probability_8"]
     assert_allclose(columns["prediction"], ordinal.predict(X), rtol=1e-12)
     assert_allclose(np.stack(list(columns.values())[1:], axis=1), ordinal.predict_proba(X), rtol=1e-12)
     near = small(TopicRegressor, response="ordinal").fit(X, np.where(levels > 2, 1e6 + 0.25, 1e6 + 0.5))
-    assert list(near._columns(near.transform(X)))[1:] == ["probability_1000000.25", "probability_1000000.5"]
+    assert list(near.fitted_model().columns(near.transform(X)))[1:] == ["probability_1000000.25", "probability_1000000.5"]
 
 
 def test_columns_match_levels_and_levels_are_predicted(ordinal, X, levels):

@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from mirrorlda import TopicClassifier, TopicModel, TopicRegressor, _core, value_and_grad
 from mirrorlda.cli import main
 from mirrorlda.estimators.vectorizer import TextVectorizer
-from mirrorlda.inspect.parts import parts_of
+from mirrorlda.method.fitted_model import estimator_of, model_of
 from mirrorlda.report import as_script, report
 from mirrorlda.report.content import content
 
@@ -167,9 +167,9 @@ def analysed(page, texts, outputs):
 
 def rounded(data, model):
     """The page's estimator, rounded as it is there, and its vocabulary; the last word has the rest of each topic."""
-    encoded, estimator = data["model"], copy.deepcopy(parts_of(model).estimator)
+    encoded, estimator = data["model"], copy.deepcopy(estimator_of(model))
     phi = decoded_phi(data)
-    columns = {word: column for column, word in enumerate(parts_of(model).names)}
+    columns = {word: column for column, word in enumerate(model_of(model).names)}
     original = estimator.components_[:, [columns[word] for word in encoded["words"]]].T
     np.testing.assert_allclose(phi, np.maximum(original, 1e-12), rtol=3e-4)
     estimator.components_ = np.vstack([phi, np.maximum(1 - phi.sum(axis=0), 0)]).T
@@ -185,10 +185,10 @@ def explained_value(estimator, scores, outputs):
     """The number or log odds that is explained, one output for each document."""
     rows = np.arange(len(scores))
     if not isinstance(estimator, TopicClassifier):
-        return estimator._predicted(scores)[rows, outputs]
-    if estimator._is_multilabel:
+        return estimator.targets_.predict(scores)[rows, outputs]
+    if estimator.targets_.task == "multilabel":
         return estimator.gamma * scores[rows, outputs]
-    p = np.exp(estimator._fitted_response.log_probabilities(scores))
+    p = np.exp(estimator.targets_.response.log_probabilities(scores))
     return np.log(p[rows, outputs]) - np.log(np.where(np.arange(p.shape[1]) == outputs[:, None], 0, p).sum(axis=1))
 
 
@@ -216,12 +216,11 @@ class Explained(Response):
 
 def expected_effects(estimator, X, outputs):
     """Effects of words (n_docs, n_words) and of topics (n_docs, n_topics) on the explained value."""
-    documents = estimator._documents(X)
-    documents = documents.weighted(estimator.word_weights_) if hasattr(estimator, "word_weights_") else documents
-    layers = estimator._layers(estimator.components_.T, estimator._response(), estimator.alpha_)
+    model = estimator.fitted_model()
+    documents, layers = model.encoder.weighted(model.documents(X)), model.encoder.layers
     seen = X.copy()
     seen.data = documents.counts
-    response, U = Explained(estimator), np.float64(estimator._fitted_U())
+    response, U = Explained(estimator), np.float64(model.U)
     y = np.tile(np.float64(outputs)[:, None], len(U))
     options = {"alpha": layers.alpha, "n_layers": layers.n_layers, "step_size": layers.step_size, "tol": layers.tol}
     gradients = value_and_grad(estimator.components_.T, U, seen, y, response, **options)
@@ -249,14 +248,14 @@ def test_the_page_computes_what_the_package_computes(case, max_words, fitted, do
     found, *explained = analysed(page, texts, [None, *range(len(data["outputs"]))])
 
     X = vocabulary.count(texts).astype(np.float64)
-    theta = estimator._inferred(X)
+    theta = estimator.transform(X)
     close([result["theta"] for result in found], theta)
     counts = [{vocabulary.word(word): X[d, word] for word in X[d].nonzero()[0]} for d in range(len(texts))]
     assert [{word["word"]: word["count"] for word in result["words"]} for result in found] == counts
     if case == "topics":
         assert all(result["scores"] == [] and result["value"] is result["values"] is None for result in found)
         return
-    scores = estimator._scores_of(theta)
+    scores = estimator.fitted_model().scores(theta)
     close([result["scores"] for result in found], scores)
     if case == "own response":
         assert all(result["value"] is result["probabilities"] is result["words"][0]["effect"] is None for result in found[2:])
@@ -265,7 +264,7 @@ def test_the_page_computes_what_the_package_computes(case, max_words, fitted, do
         assert all(result["values"] is None for result in found)
         close([result["probabilities"] for result in found], estimator.predict_proba(X))
     else:
-        close([result["values"] for result in found], estimator._predicted(scores))
+        close([result["values"] for result in found], estimator.targets_.predict(scores))
     if case == "ordinal":
         close([result["probabilities"] for result in found], estimator.predict_proba(X))
 
@@ -299,7 +298,7 @@ def test_the_page_takes_the_steps_that_the_core_takes(case, fitted, documents, p
     words = vocabulary.words[:-1]
     texts = [" ".join(rng.choice(words, rng.integers(1, 6)).repeat(rng.integers(1, 60))) for _ in range(1500)] + documents[0]
     found = page_of(data).evaluate("texts => JSON.stringify(texts.map(text => model.analyse(text).theta))", texts)
-    close(json.loads(found), estimator._inferred(vocabulary.count(texts).astype(np.float64)))
+    close(json.loads(found), estimator.transform(vocabulary.count(texts).astype(np.float64)))
 
 
 def random_texts(n, seed):
@@ -389,7 +388,7 @@ def test_what_the_page_cannot_do_it_says(documents, fitted, page_of):
     page = page_of(content(fitted("two classes")))
     with pytest.raises(Exception, match="output must be a number from 0 to 1, got 2"):
         page.evaluate("model.analyse('w1', 2)")
-    X = parts_of(fitted("gaussian")).counted(documents[0])
+    X = model_of(fitted("gaussian")).count(documents[0])
     nameless = content(TopicRegressor(3, random_state=0).fit(X, documents[1][:, 0]))
     assert nameless["model"]["definition"] is None
     with pytest.raises(Exception, match="this model cannot read text"):
@@ -412,7 +411,7 @@ def test_the_most_frequent_words_are_kept(fitted):
 
 def test_models_without_names_have_numbers_for_words(documents, fitted):
     texts, y = documents
-    X = parts_of(fitted("gaussian")).counted(texts)
+    X = model_of(fitted("gaussian")).count(texts)
     page = content(TopicRegressor(3, random_state=0).fit(X, y))
     assert sorted(page["model"]["words"]) == sorted(map(str, range(X.shape[1])))
     assert page["outputs"] == page["topics"]["effect_names"] == ["output 0", "output 1"]

@@ -358,7 +358,7 @@ def test_a_response_of_the_users_own_is_given_again(path):
         load(path, response=Poisson())
     again = load(path, response=Huber())
     assert_array_equal(model.predict(X), again.predict(X))
-    assert again.response is again._fitted_response
+    assert again.response is again.targets_.response
     save(fitted(TopicRegressor, Y), path)
     with pytest.raises(ValueError, match="leave out"):
         load(path, response=Huber())
@@ -629,7 +629,7 @@ def assert_predicts(model, counts):
     for method in ("transform", "predict", "predict_proba"):
         estimator = model[-1] if isinstance(model, Pipeline) else model
         # A response that was changed after the fit has no probabilities.
-        if method == "predict_proba" and isinstance(estimator, TopicRegressor) and estimator._fitted_with != "ordinal":
+        if method == "predict_proba" and isinstance(estimator, TopicRegressor) and estimator.targets_.asked_for != "ordinal":
             continue
         if hasattr(model, method) and hasattr(estimator, "components_"):
             found = getattr(model, method)(counts)

@@ -155,7 +155,7 @@ def test_the_scale_is_that_of_documents_with_a_target(corpus):
     X = corpus.X.astype(np.float64)
     one, other = (small(TopicRegressor).fit(X, t) for t in (y, 10 * y + 3))
     assert_allclose(other.predict(X), 10 * one.predict(X) + 3, rtol=1e-6)
-    assert_allclose(one._mean, np.nanmean(y))
+    assert_allclose(one.targets_.mean, np.nanmean(y))
 
 
 # What is refused

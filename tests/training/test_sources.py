@@ -41,11 +41,10 @@ def small_windows(monkeypatch):
         monkeypatch.setattr(f"mirrorlda.data.corpus.{name}.SHARD_DOCS", 256)
     monkeypatch.setattr("mirrorlda.data.corpus.corpus.SHARD_BLOCKS", 1)
     monkeypatch.setattr("mirrorlda.training.epoch_order._WINDOW_DOCS", 512)
-    for name in ("regressor", "classifier"):
-        monkeypatch.setattr(f"mirrorlda.estimators.{name}.PART_DOCS", 100)
+    monkeypatch.setattr("mirrorlda.training.sources.PART_DOCS", 100)
     monkeypatch.setattr("mirrorlda.training.loop.SCORED_DOCS", 200)
-    monkeypatch.setattr("mirrorlda.estimators.base.READ_DOCS", 90)
-    monkeypatch.setattr("mirrorlda.estimators.base._SUMMARY_DOCS", 300)
+    monkeypatch.setattr("mirrorlda.method.fitted_model.READ_DOCS", 90)
+    monkeypatch.setattr("mirrorlda.estimators.estimator._SUMMARY_DOCS", 300)
 
 
 @pytest.fixture(scope="module")
@@ -373,7 +372,7 @@ def peak(function, *arguments):
 
 @pytest.mark.parametrize("estimator", [TopicRegressor, TopicModel])
 def test_memory_of_a_fit_does_not_grow_with_the_documents(tmp_path, monkeypatch, estimator):
-    monkeypatch.setattr("mirrorlda.estimators.base._START_DOCS", 512)
+    monkeypatch.setattr("mirrorlda.estimators.fitting._START_DOCS", 512)
     monkeypatch.setattr("mirrorlda.training.sources.MOST_HELD_OUT", 100)
     sizes = []
     for name, n_docs in (("few", 4_000), ("many", 16_000)):

@@ -93,7 +93,7 @@ def test_early_stopping_judges_by_it(data):
     [
         ("file.csv", "validation must be a Corpus or a pair of counts and targets, got str"),
         ((np.ones((3, 50)), np.ones(2)), "validation has 3 documents, but 2 targets"),
-        ((np.ones((3, 50)), np.ones((3, 2))), "validation has 2 outputs, but the model has 1"),
+        ((np.ones((3, 50)), np.ones((3, 2))), "y has 2 outputs, but the model has 1"),
         ((np.ones((3, 7)), np.ones(3)), "7 features"),
     ],
 )

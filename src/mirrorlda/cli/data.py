@@ -18,6 +18,7 @@ from mirrorlda.data.files.urls import is_url, matching
 
 if TYPE_CHECKING:
     from mirrorlda.data.corpus.corpus import Corpus
+    from mirrorlda.method.fitted_model import FittedModel
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -96,7 +97,7 @@ def taken(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name in _READING if (value := options.pop(name, None)) is not None}
 
 
-def as_trained(about: Any, estimator: Any, files: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
+def as_trained(about: Any, model: FittedModel, files: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
     """Options for reading files with a model: as given, otherwise as training was told, where the format has them."""
     from mirrorlda.data.readers import read
 
@@ -107,14 +108,14 @@ def as_trained(about: Any, estimator: Any, files: tuple[str, ...], options: dict
     for name in names:
         if name not in reading and (value := told.get(_FLAGS.get(name, name))) is not None:
             reading[name] = value
-    if reading.get("label_separator") is not None and not getattr(estimator, "_is_multilabel", False):
+    if reading.get("label_separator") is not None and model.targets.task != "multilabel":
         del reading["label_separator"]
     if format == "svmlight":
         if "zero_based" not in reading:
             raise click.UsageError(
                 "say whether the words of these svmlight files are numbered from 0: --zero-based or --one-based"
             )
-        reading.setdefault("n_words", estimator.n_features_in_)
+        reading.setdefault("n_words", model.n_words)
     return {"format": format, **reading}
 
 
@@ -165,27 +166,26 @@ def check_apart(output: str, *others: str) -> None:
 
 @contextmanager
 def corpus_of(model: Any, about: Any, files: tuple[str, ...], options: dict[str, Any]) -> Iterator[tuple[Any, Corpus]]:
-    """The model's estimator, and documents with their targets as a corpus, made for the occasion with the model's own words."""
+    """A fitted estimator, and documents with their targets as a corpus, made for the occasion with the model's own words."""
     from mirrorlda.data.corpus.corpus import Corpus
     from mirrorlda.data.corpus.prepare import prepare
-    from mirrorlda.inspect.parts import parts_of
+    from mirrorlda.method.fitted_model import estimator_of, model_of
     from mirrorlda.method.inference import n_threads_of
 
-    parts = parts_of(model)
-    estimator = parts.estimator
-    estimator.set_params(n_jobs=options["jobs"])
+    estimator = estimator_of(model).set_params(n_jobs=options["jobs"])
+    read = model_of(model)
     if is_corpus(files):
         yield estimator, judged(Corpus(files[0]))
         return
-    text, targets = columns(about, options, estimator)
-    reading = as_trained(about, estimator, files, options)
+    text, targets = columns(about, options, read)
+    reading = as_trained(about, read, files, options)
     if reading["format"] in TABLES and text is None:
         raise click.UsageError("name the column of the text: --text")
-    if parts.is_scaled:
+    if read.scale is not None:
         raise ValueError(
             "a pipeline with steps between vectorizer and model is measured in Python: mirrorlda.evaluation.evaluate"
         )
-    if text is not None and parts.vocabulary is None:
+    if text is not None and read.vocabulary is None:
         raise ValueError("the model was fitted to counts and does not know how text becomes words: measure it in Python")
     with TemporaryDirectory(prefix="mirrorlda-") as folder:
         corpus = prepare(
@@ -193,9 +193,9 @@ def corpus_of(model: Any, about: Any, files: tuple[str, ...], options: dict[str,
             Path(folder) / "corpus",
             text=text if reading["format"] in (*TABLES, "folder") else None,
             target=targets or None,
-            target_kind=_target_kind(estimator, targets),
+            target_kind=_target_kind(read, targets),
             split=options.get("split"),
-            vocabulary=parts.vocabulary,
+            vocabulary=read.vocabulary,
             n_threads=n_threads_of(options["jobs"]),
             verbose=not options["quiet"],
             **reading,
@@ -209,11 +209,11 @@ def learned_from(about: Any, files: tuple[str, ...]) -> bool:
     return any(os.path.realpath(file) in places for file in files)
 
 
-def columns(about: Any, options: dict[str, Any], estimator: Any) -> tuple[str | None, list[str]]:
+def columns(about: Any, options: dict[str, Any], model: FittedModel) -> tuple[str | None, list[str]]:
     """Columns of the text and of the target: as asked for, otherwise those of the training files."""
     text = options["text"] or (about.text if about is not None else None)
     targets = list(options["target"] or (about.targets if about is not None else ()))
-    if not hasattr(estimator, "coef_"):
+    if not model.is_supervised:
         return text, []
     if not targets:
         raise click.UsageError("which column is the target? The model does not know it: --target")
@@ -236,12 +236,8 @@ def judged(corpus: Corpus) -> Corpus:
     return corpus.select(split=part)
 
 
-def _target_kind(estimator: Any, targets: list[str]) -> str | None:
+def _target_kind(model: FittedModel, targets: list[str]) -> str | None:
     """What the columns of the target must hold for a model."""
     if not targets:
         return None
-    if not hasattr(estimator, "classes_") or len(targets) > 1:
-        return "numbers"
-    if estimator._is_multilabel:
-        return "labels"
-    return "numbers" if estimator.classes_.dtype.kind == "f" else "classes"
+    return "numbers" if len(targets) > 1 else model.targets.corpus_kind

@@ -150,7 +150,7 @@ def estimator(task: str, given: Mapping[str, Any]) -> Any:
     """The estimator of a task, with the parameters that were given."""
     import inspect
 
-    from mirrorlda.estimators.topic_model import TopicClassifier, TopicModel, TopicRegressor
+    from mirrorlda.estimators import TopicClassifier, TopicModel, TopicRegressor
 
     kinds = {"regression": TopicRegressor, "topics": TopicModel}
     kind = kinds.get(task, TopicClassifier)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mirrorlda.cli.commands.prepare import words_taken
 from mirrorlda.cli.data import held_out_part, is_corpus, n_threads_there, named, readable_twice, taken
 from mirrorlda.cli.terminal import say
+from mirrorlda.cli.words import words_taken
 
 if TYPE_CHECKING:
     from mirrorlda.data.corpus.corpus import Corpus

@@ -14,18 +14,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
-import numpy as np
-from numpy._core._multiarray_umath import __cpu_features__  # type: ignore[import-not-found]
+import ray
+from ray.exceptions import RayError, RayTaskError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-import mirrorlda
 from mirrorlda import _core
-
-try:
-    import ray
-    from ray.exceptions import RayError, RayTaskError
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-except ImportError as error:  # pragma: no cover
-    raise ImportError("a cluster needs Ray: pip install mirrorlda[ray]") from error
+from mirrorlda.cluster.training import ClusterSteps
+from mirrorlda.cluster.versions import ClusterError, check_same, versions
 
 I = TypeVar("I")  # noqa: E741
 R = TypeVar("R")
@@ -36,10 +31,6 @@ _PATIENCE = 10.0
 _MOST_DEATHS = 20
 # Tasks that wait for each worker, so that none waits for the driver.
 _AHEAD = 2
-
-
-class ClusterError(RuntimeError):
-    """A cluster cannot be reached, or its machines cannot work together."""
 
 
 @dataclass(frozen=True)
@@ -130,10 +121,8 @@ class Cluster:
         """Processes of `n_threads` threads that work at the same time."""
         return len(self.slots(n_threads))
 
-    def steps(self) -> Any:
+    def steps(self) -> ClusterSteps:
         """Who takes the steps of a fit, for the loop of training."""
-        from mirrorlda.cluster.training import ClusterSteps
-
         return ClusterSteps(self)
 
     def submit(
@@ -215,7 +204,7 @@ class Cluster:
             except (ImportError, RuntimeError) as error:
                 # What cannot be imported there is either, depending on where Ray notices it.
                 raise ClusterError(f"machine {node.address} has no mirrorlda that runs: {_first_line(error)}") from None
-            _check_same(found, here, node.address)
+            check_same(found, here, node.address)
             if failure is not None:
                 raise ClusterError(f"machine {node.address}: {failure}")
 
@@ -270,31 +259,6 @@ def _check_reachable(address: str) -> None:
         raise ClusterError(
             f"no Ray cluster at {address!r}: {error}. Expected host:port of a head that `ray start --head` has started"
         ) from None
-
-
-def check_versions(of_driver: dict[str, str]) -> None:
-    """That this machine, which may have joined later than others, has the versions of the driver."""
-    _check_same(versions(), of_driver, ray.util.get_node_ip_address())
-
-
-def _check_same(found: dict[str, str], expected: dict[str, str], address: str) -> None:
-    for name, version in expected.items():
-        if found.get(name) != version:
-            raise ClusterError(
-                f"machine {address} has {name} {found.get(name)}, the driver {version}: "
-                "all machines need the same versions to give the same result"
-            )
-
-
-def versions() -> dict[str, str]:
-    """What the bits of a result depend on; NPY_DISABLE_CPU_FEATURES takes instruction sets from NumPy, whose responses are."""
-    of_numpy = " ".join(sorted(name for name, is_on in __cpu_features__.items() if is_on))
-    return {
-        "mirrorlda": mirrorlda.__version__,
-        "NumPy": np.__version__,
-        "instruction set": _core.instruction_set(),
-        "instruction sets of NumPy": of_numpy,
-    }
 
 
 def _answer(probe: Callable[[], Any]) -> tuple[dict[str, str], str | None]:

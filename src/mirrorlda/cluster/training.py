@@ -11,7 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import numpy as np
@@ -20,8 +20,8 @@ import ray
 from mirrorlda import _core
 from mirrorlda.cluster import changes, rounds
 from mirrorlda.cluster.changes import Change
-from mirrorlda.cluster.cluster import Cluster, ClusterError, check_versions, versions
 from mirrorlda.cluster.rounds import Fit, Part, Place, Round
+from mirrorlda.cluster.versions import ClusterError, check_versions, versions
 from mirrorlda.method import gradients
 from mirrorlda.method.gradients import Gradients
 from mirrorlda.method.responses import Response
@@ -30,6 +30,9 @@ from mirrorlda.training.epoch_order import windows
 from mirrorlda.training.loop import SCORED_DOCS, Run, Schedule, Seen, drawn
 from mirrorlda.training.mirror_descent import Rates, State
 from mirrorlda.training.sources import Source, StoredExamples
+
+if TYPE_CHECKING:
+    from mirrorlda.cluster.cluster import Cluster
 
 # Bytes of a change that are merged in one piece: a larger one is merged by rows, in several places at once.
 _PIECE_BYTES = 32 * 2**20

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from mirrorlda.method.inference import Layers, check_layers, check_whole
 from mirrorlda.method.responses import Ordinal, Response
+from mirrorlda.method.start import start
 from mirrorlda.training.loop import Schedule
 from mirrorlda.training.sources import Examples
 
@@ -27,134 +28,166 @@ _WORD_OF_TOPICS = 20
 _GUIDE = 0.02
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Settings:
-    """Parameters that the estimators share; `TopicEstimator` is what is done with them."""
+    """The parameters that all estimators have."""
 
-    n_topics: int | str
-    alpha: Any
-    beta: float
-    n_layers: int | str
-    step_size: str | float
-    n_epochs: int | str
-    batch_size: int | tuple[int, int] | str
-    learning_rate: float | str
-    learning_rate_decay: str
-    average_from: float
-    early_stopping: bool
-    validation_fraction: float
-    n_iter_no_change: int
-    warm_start: bool
-    random_state: Any
-    n_jobs: int | None
-    verbose: int
-    seed_words: Any
-    coef_learning_rate: float = 0.0
-    count_scale: str
+    n_topics: int | str = field(default="auto", kw_only=False)
+    alpha: Any = None
+    beta: float = 1.0001
+    n_layers: int | str = "auto"
+    step_size: str | float = "l1"
+    n_epochs: int = 10
+    batch_size: int | tuple[int, int] | str = "auto"
+    learning_rate: float | str = "auto"
+    count_scale: str = "log"
+    seed_words: Any = None
+    learning_rate_decay: str = "linear"
+    average_from: float = 0.5
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 3
+    warm_start: bool = False
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
+    # Where learning starts; a subclass may start elsewhere.
+    start = staticmethod(start)
     # learning_rate="auto", up to _FEW_WORDS words; None: the estimator has none.
-    _auto_learning_rate: float | None = None
+    auto_learning_rate: ClassVar[float | None] = None
     # batch_size="auto": a batch is this part of the documents, and has at most so many.
-    _auto_batch: tuple[int, int] = (8, 1000)
-    # What only predictions need; an estimator without them leaves them at this.
-    tol: float = 0.0
-    word_dropout: float = 0.0
-    word_learning_rate: float = 0.0
+    auto_batch = (8, 1000)
+    # What an estimator that predicts nothing goes without.
+    tol = 0.0
+    coef_learning_rate = 0.0
+    word_learning_rate = 0.0
+    word_dropout = 0.0
+    generative_weight = 0.0
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PredictionSettings(Settings):
+    """Those of estimators that predict, beside what all have."""
+
+    gamma: float = 1.0
+    tol: float = 0.02
+    coef_learning_rate: float = 0.5
+    word_learning_rate: float = 0.03
+    word_dropout: float = 0.25
     generative_weight: float = 0.0
 
-    def _generator(self) -> np.random.Generator:
-        return np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
+    auto_learning_rate = 0.01
 
-    def _is_logarithmic(self) -> bool:
-        if self.count_scale not in ("log", "linear"):
-            raise ValueError(f"count_scale must be 'log' or 'linear', got {self.count_scale!r}")
-        return self.count_scale == "log"
 
-    def _estimates_alpha(self) -> bool:
-        return isinstance(self.alpha, str) and self.alpha == "auto"
+def generator(settings: Settings) -> np.random.Generator:
+    return np.random.default_rng(check_random_state(settings.random_state).randint(2**31, size=4))
 
-    def _first_alpha(self, n_topics: int) -> Any:
-        """Of the prior, as training starts: as it is given, or one that follows the number of topics."""
-        return 1 + 2 / (n_topics + _WORD_OF_TOPICS) if self.alpha is None or self._estimates_alpha() else self.alpha
 
-    def _layers(self, phi: np.ndarray, response: Response, alpha: Any) -> Layers:
-        if isinstance(alpha, str):
-            raise ValueError(f"alpha must be None, 'auto', a number or one for each topic, got {alpha!r}")
-        if not isinstance(self.step_size, str) and np.ndim(self.step_size):
-            raise ValueError("step_size of an estimator must be 'l1', 'kl' or a number")
-        is_auto = isinstance(self.n_layers, str) and self.n_layers == "auto"
-        n_layers: Any = response.n_layers if is_auto else self.n_layers
-        layers = check_layers(alpha, n_layers, self.step_size, self.tol, phi, 0)
-        return replace(layers, n_layers=layers.n_layers + _more_layers(layers.alpha)) if is_auto else layers
+def is_logarithmic(settings: Settings) -> bool:
+    if settings.count_scale not in ("log", "linear"):
+        raise ValueError(f"count_scale must be 'log' or 'linear', got {settings.count_scale!r}")
+    return settings.count_scale == "log"
 
-    def _schedule(self, examples: Examples, n_docs: int, response: Response, n_epochs: int | None = None) -> Schedule:
-        """For `n_docs` documents, of which `examples` are some."""
-        check_whole("n_iter_no_change", self.n_iter_no_change)
-        learning_rate = self._learning_rate(examples.documents.n_words)
-        for name in ("coef_learning_rate", "word_learning_rate", "average_from", "generative_weight"):
-            self._check_amount(name)
-        if not (isinstance(self.word_dropout, Real) and 0 <= float(self.word_dropout) < 1):
-            raise ValueError(f"word_dropout must be a fraction of at least 0 and below 1, got {self.word_dropout!r}")
-        if not 1 <= self.beta < np.inf:
-            raise ValueError(f"beta must be at least 1, got {self.beta!r}: below 1 the prior of the topics has no bound")
-        if self.learning_rate_decay not in ("linear", "constant"):
-            raise ValueError(f"learning_rate_decay must be 'linear' or 'constant', got {self.learning_rate_decay!r}")
-        if not 0 < self.validation_fraction < 1:
-            raise ValueError(f"validation_fraction must be between 0 and 1, got {self.validation_fraction!r}")
-        batch_sizes = self._batch_sizes(n_docs)
-        words_per_document = max(1.0, float(np.average(examples.lengths, weights=examples.weights)))
-        return Schedule(
-            n_epochs=self._n_epochs() if n_epochs is None else n_epochs,
-            batch_sizes=batch_sizes,
-            learning_rate=learning_rate,
-            coef_learning_rate=self.coef_learning_rate * response.coef_rate / response.curvature(examples.y, examples.weights),
-            decay=self.learning_rate_decay,
-            average_from=self.average_from,
-            beta=self.beta,
-            word_learning_rate=self.word_learning_rate,
-            word_dropout=self.word_dropout,
-            word_weight=response.word_weight + self.generative_weight / words_per_document,
-            guide=_GUIDE,
-        )
 
-    def _learning_rate(self, n_words: int) -> float:
-        """Of the topics, with a vocabulary of so many words."""
-        automatic = self._auto_learning_rate
-        if automatic is not None and isinstance(self.learning_rate, str) and self.learning_rate == "auto":
-            return automatic * float(np.sqrt(min(1.0, _FEW_WORDS / n_words)))
-        return self._check_amount("learning_rate", otherwise="" if automatic is None else "'auto' or ")
+def estimates_alpha(settings: Settings) -> bool:
+    return isinstance(settings.alpha, str) and settings.alpha == "auto"
 
-    def _check_amount(self, name: str, otherwise: str = "") -> float:
-        """A parameter that is a number; `otherwise` says what else it may be."""
-        if not (isinstance(value := getattr(self, name), Real) and 0 <= float(value) < np.inf):
-            raise ValueError(f"{name} must be {otherwise}a finite number of at least 0, got {value!r}")
-        return float(value)
 
-    # Measured on 500 to 63,000 reviews: ten epochs on large batches beat more steps on small ones.
+def first_alpha(settings: Settings, n_topics: int) -> Any:
+    """Of the prior, as training starts: as it is given, or one that follows the number of topics."""
+    return 1 + 2 / (n_topics + _WORD_OF_TOPICS) if settings.alpha is None or estimates_alpha(settings) else settings.alpha
 
-    def _batch_sizes(self, n_docs: int) -> tuple[int, int]:
-        if self.batch_size == "auto":
-            part, most = self._auto_batch
-            # From a million documents on there are more steps than learning needs: batches grow, and more workers can share them.
-            most = round(most * min(_LARGEST_BATCH, max(1.0, n_docs / 1e6)))
-            automatic = min(most, max(128, n_docs // part))
-            return automatic, automatic
-        sizes: Any = self.batch_size if isinstance(self.batch_size, tuple | list) else (self.batch_size, self.batch_size)
-        if len(sizes) != 2:
-            raise ValueError(f"batch_size must be 'auto', a whole number or a pair of them, got {self.batch_size!r}")
-        for size in sizes:
-            check_whole("batch_size", size)
-        return int(sizes[0]), int(sizes[1])
 
-    def _n_epochs(self) -> int:
-        check_whole("n_epochs", self.n_epochs)
-        return int(self.n_epochs)
+def layers_of(settings: Settings, n_topics: int, dtype: Any, response: Response, alpha: Any) -> Layers:
+    """How documents are inferred, with this alpha."""
+    if isinstance(alpha, str):
+        raise ValueError(f"alpha must be None, 'auto', a number or one for each topic, got {alpha!r}")
+    if not isinstance(settings.step_size, str) and np.ndim(settings.step_size):
+        raise ValueError("step_size of an estimator must be 'l1', 'kl' or a number")
+    is_auto = isinstance(settings.n_layers, str) and settings.n_layers == "auto"
+    n_layers: Any = response.n_layers if is_auto else settings.n_layers
+    layers = check_layers(alpha, n_layers, settings.step_size, settings.tol, np.empty((0, n_topics), dtype), 0)
+    return replace(layers, n_layers=layers.n_layers + _more_layers(layers.alpha)) if is_auto else layers
 
-    def _n_topics(self, response: Response, y: np.ndarray) -> int:
-        """As many as asked for; "auto" is 20, or one for each class, label or target where there are more."""
-        if isinstance(self.n_topics, str) and self.n_topics == "auto":
-            # The outputs of levels say much the same.
-            return 20 if isinstance(response, Ordinal) else max(20, response.n_outputs(y))
-        check_whole("n_topics", self.n_topics)
-        return int(self.n_topics)
+
+def schedule_of(settings: Settings, examples: Examples, n_docs: int, response: Response, n_epochs: int | None = None) -> Schedule:
+    """How `n_docs` documents, of which `examples` are some, are learned from."""
+    check_whole("n_iter_no_change", settings.n_iter_no_change)
+    learning_rate = _learning_rate(settings, examples.documents.n_words)
+    for name in ("coef_learning_rate", "word_learning_rate", "average_from", "generative_weight"):
+        _check_amount(settings, name)
+    if not (isinstance(settings.word_dropout, Real) and 0 <= float(settings.word_dropout) < 1):
+        raise ValueError(f"word_dropout must be a fraction of at least 0 and below 1, got {settings.word_dropout!r}")
+    if not 1 <= settings.beta < np.inf:
+        raise ValueError(f"beta must be at least 1, got {settings.beta!r}: below 1 the prior of the topics has no bound")
+    if settings.learning_rate_decay not in ("linear", "constant"):
+        raise ValueError(f"learning_rate_decay must be 'linear' or 'constant', got {settings.learning_rate_decay!r}")
+    if not 0 < settings.validation_fraction < 1:
+        raise ValueError(f"validation_fraction must be between 0 and 1, got {settings.validation_fraction!r}")
+    words_per_document = max(1.0, float(np.average(examples.lengths, weights=examples.weights)))
+    curvature = response.curvature(examples.y, examples.weights)
+    return Schedule(
+        batch_sizes=_batch_sizes(settings, n_docs),
+        n_epochs=n_epochs_of(settings) if n_epochs is None else n_epochs,
+        learning_rate=learning_rate,
+        coef_learning_rate=settings.coef_learning_rate * response.coef_rate / curvature,
+        decay=settings.learning_rate_decay,
+        average_from=settings.average_from,
+        beta=settings.beta,
+        word_learning_rate=settings.word_learning_rate,
+        word_dropout=settings.word_dropout,
+        word_weight=response.word_weight + settings.generative_weight / words_per_document,
+        guide=_GUIDE,
+    )
+
+
+def n_epochs_of(settings: Settings) -> int:
+    check_whole("n_epochs", settings.n_epochs)
+    return int(settings.n_epochs)
+
+
+def n_topics_of(settings: Settings, response: Response, y: np.ndarray) -> int:
+    """As many as asked for; "auto" is 20, or one for each class, label or target where there are more."""
+    if isinstance(settings.n_topics, str) and settings.n_topics == "auto":
+        # The outputs of levels say much the same.
+        return 20 if isinstance(response, Ordinal) else max(20, response.n_outputs(y))
+    check_whole("n_topics", settings.n_topics)
+    return int(settings.n_topics)
+
+
+def _learning_rate(settings: Settings, n_words: int) -> float:
+    """Of the topics, with a vocabulary of so many words."""
+    automatic = settings.auto_learning_rate
+    if automatic is not None and isinstance(settings.learning_rate, str) and settings.learning_rate == "auto":
+        return automatic * float(np.sqrt(min(1.0, _FEW_WORDS / n_words)))
+    return _check_amount(settings, "learning_rate", otherwise="" if automatic is None else "'auto' or ")
+
+
+def _check_amount(settings: Settings, name: str, otherwise: str = "") -> float:
+    """A parameter that is a number; `otherwise` says what else it may be."""
+    if not (isinstance(value := getattr(settings, name), Real) and 0 <= float(value) < np.inf):
+        raise ValueError(f"{name} must be {otherwise}a finite number of at least 0, got {value!r}")
+    return float(value)
+
+
+# Measured on 500 to 63,000 reviews: ten epochs on large batches beat more steps on small ones.
+
+
+def _batch_sizes(settings: Settings, n_docs: int) -> tuple[int, int]:
+    if settings.batch_size == "auto":
+        part, most = settings.auto_batch
+        # From a million documents on there are more steps than learning needs: batches grow, and more workers can share them.
+        most = round(most * min(_LARGEST_BATCH, max(1.0, n_docs / 1e6)))
+        automatic = min(most, max(128, n_docs // part))
+        return automatic, automatic
+    is_pair = isinstance(settings.batch_size, tuple | list)
+    sizes: Any = settings.batch_size if is_pair else (settings.batch_size, settings.batch_size)
+    if len(sizes) != 2:
+        raise ValueError(f"batch_size must be 'auto', a whole number or a pair of them, got {settings.batch_size!r}")
+    for size in sizes:
+        check_whole("batch_size", size)
+    return int(sizes[0]), int(sizes[1])
 
 
 def _more_layers(alpha: np.ndarray) -> int:

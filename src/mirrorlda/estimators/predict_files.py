@@ -21,8 +21,7 @@ from mirrorlda.data.progress import counted
 from mirrorlda.data.readers import TABLE_FORMATS, Reading, Rows, read
 from mirrorlda.data.readers.rows import Tally
 from mirrorlda.data.readers.values import AS_IT_IS
-from mirrorlda.estimators.base import TopicEstimator
-from mirrorlda.inspect.parts import Parts, parts_of
+from mirrorlda.method.fitted_model import FittedModel, estimator_of, model_of
 
 _BATCH_DOCS = 8192
 
@@ -85,30 +84,29 @@ def predict_files(
     >>> (folder / "out.csv").read_text().splitlines()[0]
     '"verdict","prediction","probability_bad","probability_good"'
     """
-    parts = parts_of(model)
+    read_model = model_of(model)
     _check_apart(files, output)
     if isinstance(files, Corpus):
         if columns or text is not None or options:
             raise ValueError("a corpus has counts and ids: text, columns and options are for files")
-        parts.estimator._check_corpus(files)
+        read_model.check_words(files)
         documents: Corpus | Reading = files
     else:
-        documents = _reading(files, text, columns, options, parts.estimator)
+        documents = _reading(files, text, columns, options, read_model.n_words)
     if cluster is not None:
         return _predict_parts(cluster, model, documents, output, topics, output_format, verbose)
     if isinstance(documents, Corpus):
         batches = _corpus_batches(documents, 0, documents.n_docs)
     else:
-        batches = _file_batches(documents, documents, parts)
-    return write_table(output, _tables(counted(ahead(batches), "predicting", verbose), parts, topics), format=output_format)
+        batches = _file_batches(documents, documents, read_model)
+    return write_table(output, _tables(counted(ahead(batches), "predicting", verbose), read_model, topics), format=output_format)
 
 
-def _tables(batches: Iterable[_Batch], parts: Parts, topics: bool) -> Iterator[Columns]:
+def _tables(batches: Iterable[_Batch], model: FittedModel, topics: bool) -> Iterator[Columns]:
     """Rows of the table, a batch at a time."""
-    estimator = parts.estimator
     for batch in batches:
-        theta = estimator._inferred(parts.scaled(batch.X)) if len(batch) else estimator.components_.T[:0]
-        predicted = estimator._columns(theta)
+        theta = model.proportions(batch.X) if len(batch) else model.components.T[:0]
+        predicted = model.columns(theta)
         if topics or not predicted:
             predicted |= {f"topic_{k}": theta[:, k] for k in range(theta.shape[1])}
         if clash := sorted(set(batch.kept) & set(predicted)):
@@ -123,7 +121,7 @@ def _predict_parts(
     named = output if isinstance(output, str | os.PathLike) else "-"
     if os.fspath(named) == "-" or (format or FORMATS.get(Path(named).suffix.lower(), "parquet")) != "parquet":
         raise ValueError(f"a cluster writes a folder of Parquet files, expected its name, such as out.parquet, got {output!r}")
-    n_threads = max(1, parts_of(model).estimator.n_jobs or 1)
+    n_threads = max(1, estimator_of(model).n_jobs or 1)
     shared: Corpus | None = None
     items: Sequence[Any]
     if isinstance(documents, Corpus):
@@ -151,14 +149,14 @@ def _predict_part(
 ) -> tuple[Part, Tally]:
     """One part: a file, or some documents of a corpus; returns what was written, and what was read."""
     number, documents = item
-    parts, tally = parts_of(model), Tally(skip=True)
-    parts.estimator.set_params(n_jobs=n_threads)
+    estimator_of(model).set_params(n_jobs=n_threads)
+    read_model, tally = model_of(model), Tally(skip=True)
     if corpus is not None:
         batches = _corpus_batches(corpus, *documents)
     else:
         tally = Tally(documents.skip)
-        batches = _file_batches(documents, documents.rows(tally), parts)
-    return write_part(folder, number, _tables(ahead(batches), parts, topics)), tally
+        batches = _file_batches(documents, documents.rows(tally), read_model)
+    return write_part(folder, number, _tables(ahead(batches), read_model, topics)), tally
 
 
 @dataclass(frozen=True)
@@ -185,21 +183,21 @@ def _check_apart(files: Any, output: Any) -> None:
                 raise ValueError(f"{os.fspath(output)} is among the files that are read: write the table to another place")
 
 
-def _reading(files: Any, text: str | None, columns: Any, options: dict[str, Any], estimator: TopicEstimator) -> Reading:
+def _reading(files: Any, text: str | None, columns: Any, options: dict[str, Any], n_words: int) -> Reading:
     if not isinstance(columns, Mapping | str):
         columns = dict.fromkeys(columns, AS_IT_IS)
     if read(files, text=text, columns=columns, **options).format == "svmlight":
         # The numbers of words must mean what they did when the model was fitted, not what this file happens to have.
         if "zero_based" not in options:
             raise ValueError("say whether the words of these svmlight files are numbered from 0: zero_based=True or False")
-        options = {"n_words": estimator.n_features_in_, **options}
+        options = {"n_words": n_words, **options}
     reading = read(files, text=text, columns=columns, **options)
     if text is None and reading.format in TABLE_FORMATS:
         raise ValueError("name the column of the text: text=...")
     return reading
 
 
-def _file_batches(reading: Reading, batches: Iterable[Rows], parts: Parts) -> Iterator[_Batch]:
+def _file_batches(reading: Reading, batches: Iterable[Rows], model: FittedModel) -> Iterator[_Batch]:
     """Batches of rows; one without rows if there are none, for the names of its columns."""
     n_rows = 0
     kept: dict[str, Any] = {name: [] for name in reading.column_names}
@@ -207,7 +205,7 @@ def _file_batches(reading: Reading, batches: Iterable[Rows], parts: Parts) -> It
         n_rows += len(rows)
         kept = dict(rows.columns)
         if len(rows):
-            yield _Batch(kept, rows.counts if rows.texts is None else parts.counted(rows.texts))
+            yield _Batch(kept, rows.counts if rows.texts is None else model.count(rows.texts))
     if not n_rows:
         yield _Batch(kept, np.zeros((0, 0)))
 

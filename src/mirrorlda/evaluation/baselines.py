@@ -11,14 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed
 
-from mirrorlda.data.corpus.corpus import Corpus
 from mirrorlda.data.parts import READ_DOCS, chunks
-from mirrorlda.estimators.supervised import SupervisedTopicEstimator
 from mirrorlda.evaluation.bootstrap import Measure, measured
-from mirrorlda.evaluation.measuring import Evaluation, scaled_documents, word_likelihood
-from mirrorlda.evaluation.outcomes import Numbers, Outcome
-from mirrorlda.evaluation.truths import Truth, beside, counting_parts_of, counts_of, n_docs_of, truth_of
-from mirrorlda.inspect.parts import Parts
+from mirrorlda.evaluation.measuring import Evaluation, word_likelihood
+from mirrorlda.evaluation.outcomes import NumberOutcome, Outcome
+from mirrorlda.evaluation.truths import Truth, beside, truth_of
+from mirrorlda.method.fitted_model import FittedModel, model_of
 from mirrorlda.method.inference import check_whole
 
 # Documents times classes or labels: what the linear model learns from, and what the strength of its penalty is chosen on.
@@ -85,8 +83,8 @@ def with_baselines(
     ['mean', 'tf-idf, ridge regression']
     """
     check_whole("max_docs", max_docs)
-    parts = counting_parts_of(model)
-    outcomes = _outcomes(evaluation, parts, X_train, y_train, X_test, y_test, max_docs, n_jobs)
+    read = model_of(model)
+    outcomes = _outcomes(evaluation, read, read.counted(X_train), y_train, read.counted(X_test), y_test, max_docs, n_jobs)
     return replace(evaluation, baselines={name: _measured(evaluation, outcome) for name, outcome in outcomes})
 
 
@@ -98,7 +96,7 @@ def _measured(evaluation: Evaluation, outcome: Outcome) -> dict[str, Measure]:
 
 def _outcomes(
     evaluation: Evaluation,
-    parts: Parts,
+    model: FittedModel,
     X_train: Any,
     y_train: Any,
     X_test: Any,
@@ -106,12 +104,11 @@ def _outcomes(
     max_docs: int,
     n_jobs: int | None,
 ) -> Iterator[tuple[str, Outcome]]:
-    estimator = parts.estimator
-    if not isinstance(estimator, SupervisedTopicEstimator):
-        some, capped = _some(n_docs_of(X_train), max_docs)
-        yield "word frequencies" + capped, _of_word_frequencies(parts, X_train, some, X_test)
+    if not model.is_supervised:
+        some, capped = _some(model.collection(X_train).n_docs, max_docs)
+        yield "word frequencies" + capped, _of_word_frequencies(model, X_train, some, X_test)
         return
-    train, test = truth_of(estimator, X_train, y_train), truth_of(estimator, X_test, y_test)
+    train, test = truth_of(model, X_train, y_train), truth_of(model, X_test, y_test)
     some, capped = _some(len(train.y), max_docs)
     if evaluation.task == "classification":
         # What the model does not know, it has not learned from either.
@@ -125,9 +122,9 @@ def _outcomes(
     fewer, _ = _some(len(some), max(_FEWEST_DOCS, _MOST_WORK // train.n_known))
     if len(fewer) < len(some):
         some, capped = some[fewer], f" ({len(fewer):,} documents)"
-    predict = _tuned(evaluation, _matrix(counts_of(parts, train.X, some)), y[some], shares, n_jobs)
-    X = test.X if isinstance(test.X, Corpus) else counts_of(parts, test.X)
-    predicted = np.concatenate([predict(counts_of(parts, X, numbers)) for numbers in chunks(len(test.y), READ_DOCS)])
+    predict = _tuned(evaluation, _matrix(model.collection(train.X).matrix(some)), y[some], shares, n_jobs)
+    found = model.collection(test.X)
+    predicted = np.concatenate([predict(found.matrix(numbers)) for numbers in chunks(len(test.y), READ_DOCS)])
     linear = "ridge" if evaluation.task == "regression" else "logistic"
     yield f"tf-idf, {linear} regression{capped}", _outcome(evaluation, test, predicted)
 
@@ -149,7 +146,7 @@ def _shares(evaluation: Evaluation, y: np.ndarray, n_known: int) -> np.ndarray:
 def _outcome(evaluation: Evaluation, truth: Truth, predicted: np.ndarray) -> Outcome:
     """Of predicted numbers or probabilities."""
     if evaluation.task == "regression":
-        return Numbers(truth.names, truth.y, predicted)
+        return NumberOutcome(truth.names, truth.y, predicted)
     return beside(truth, predicted.argmax(axis=1) if truth.y.ndim == 1 else (predicted > 0.5).astype(np.int8), predicted)
 
 
@@ -245,11 +242,10 @@ def _matrix(counts: Any) -> sp.csr_array:
     return sp.csr_array(counts if sp.issparse(counts) else np.asarray(counts), dtype=np.float32)
 
 
-def _of_word_frequencies(parts: Parts, X_train: Any, some: np.ndarray, X_test: Any) -> Outcome:
+def _of_word_frequencies(model: FittedModel, X_train: Any, some: np.ndarray, X_test: Any) -> Outcome:
     """Every document has the words of the training documents in their frequencies, each counted once more than it occurs."""
-    X = X_train if isinstance(X_train, Corpus) else counts_of(parts, X_train)
-    frequencies = np.ones(parts.estimator.n_features_in_)
+    found, frequencies = model.collection(X_train), np.ones(model.n_words)
     for numbers in chunks(len(some), READ_DOCS):
-        documents = scaled_documents(parts, X, some[numbers])
+        documents = found.documents(some[numbers])
         frequencies += np.bincount(documents.indices, documents.counts, len(frequencies))
-    return word_likelihood(parts, X_test, lambda numbers, rows, words: (frequencies / frequencies.sum())[words])
+    return word_likelihood(model, X_test, lambda numbers, rows, words: (frequencies / frequencies.sum())[words])

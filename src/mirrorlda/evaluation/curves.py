@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mirrorlda.evaluation.outcomes import N_BINS, Classes, Labels, Numbers, Outcome, auc_of, bins_of
+from mirrorlda.evaluation.outcomes import N_BINS, ClassOutcome, LabelOutcome, NumberOutcome, Outcome, auc_of, bins_of
 
 _MOST_POINTS = 200
 _MOST_CURVES = 20
@@ -19,16 +19,16 @@ OTHERS = "other classes"
 
 def curves_of(outcome: Outcome, random_state: Any = 0) -> dict[str, Any]:
     """Scatter and residuals of numbers; confusion, ROC and calibration of classes; ROC, calibration and a table of labels."""
-    if isinstance(outcome, Numbers):
+    if isinstance(outcome, NumberOutcome):
         return _of_numbers(outcome, np.random.default_rng(random_state))
-    if isinstance(outcome, Classes):
+    if isinstance(outcome, ClassOutcome):
         return {"confusion": _confusion(outcome)} | _of_classes(outcome)
-    if isinstance(outcome, Labels):
+    if isinstance(outcome, LabelOutcome):
         return _of_labels(outcome) | {"labels": _label_table(outcome)}
     return {}
 
 
-def _of_numbers(outcome: Numbers, rng: np.random.Generator) -> dict[str, Any]:
+def _of_numbers(outcome: NumberOutcome, rng: np.random.Generator) -> dict[str, Any]:
     n = outcome.n_docs
     shown = np.arange(n) if n <= _MOST_SHOWN else np.sort(rng.choice(n, _MOST_SHOWN, replace=False))
     scatter, residuals = [], []
@@ -39,7 +39,7 @@ def _of_numbers(outcome: Numbers, rng: np.random.Generator) -> dict[str, Any]:
     return {"scatter": scatter, "residuals": residuals}
 
 
-def _confusion(outcome: Classes) -> dict[str, Any]:
+def _confusion(outcome: ClassOutcome) -> dict[str, Any]:
     """Rows are the truth; of many classes the most frequent ones, in their order, and the others together."""
     n, truth, predicted, labels = len(outcome.names), outcome.truth, outcome.predicted, list(outcome.names)
     if n > _MOST_CLASSES:
@@ -51,7 +51,7 @@ def _confusion(outcome: Classes) -> dict[str, Any]:
     return {"labels": labels, "counts": counts.reshape(len(labels), -1).tolist()}
 
 
-def _of_classes(outcome: Classes) -> dict[str, Any]:
+def _of_classes(outcome: ClassOutcome) -> dict[str, Any]:
     if outcome.probabilities is None or not outcome.is_known.any():
         return {}
     known = outcome.is_known
@@ -65,7 +65,7 @@ def _of_classes(outcome: Classes) -> dict[str, Any]:
     }
 
 
-def _of_labels(outcome: Labels) -> dict[str, Any]:
+def _of_labels(outcome: LabelOutcome) -> dict[str, Any]:
     if outcome.probabilities is None:
         return {}
     truth, p = outcome.truth[:, : outcome.n_known] != 0, outcome.probabilities
@@ -76,7 +76,7 @@ def _of_labels(outcome: Labels) -> dict[str, Any]:
     }
 
 
-def _label_table(outcome: Labels) -> list[dict[str, Any]]:
+def _label_table(outcome: LabelOutcome) -> list[dict[str, Any]]:
     """Precision without a prediction, recall without a document and F1 without either are null."""
     truth, predicted = outcome.truth != 0, outcome.predicted != 0
     columns = (truth & predicted).sum(axis=0), truth.sum(axis=0), predicted.sum(axis=0)

@@ -9,16 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from mirrorlda.data.corpus.corpus import Corpus
-from mirrorlda.data.documents import Documents
 from mirrorlda.data.parts import READ_DOCS, chunks
-from mirrorlda.estimators.supervised import SupervisedTopicEstimator
-from mirrorlda.estimators.topic_model import TopicModel
 from mirrorlda.evaluation.bootstrap import Measure, measured, plain
 from mirrorlda.evaluation.curves import curves_of
 from mirrorlda.evaluation.outcomes import Outcome, WordLikelihood
-from mirrorlda.evaluation.truths import counting_parts_of, counts_of, n_docs_of, names_of_outputs, outcome_of, theta_of, truth_of
-from mirrorlda.inspect.parts import Parts
+from mirrorlda.evaluation.truths import outcome_of, truth_of
+from mirrorlda.inspect.text_table import text_table
+from mirrorlda.method.fitted_model import FittedModel, model_of
 
 TASKS = ("regression", "classification", "multilabel", "topics")
 _MOST_ITEMS = 1_000_000
@@ -93,18 +90,15 @@ class Evaluation:
 
     def __str__(self) -> str:
         """A line for each measure: its value and interval, beside it the values of the baselines."""
-        rows = [["", "value", "95 % interval", *self.baselines]]
+        cells, others = [], self.baselines.values()
         for name, measure in self.measures.items():
-            others = [baseline.get(name) for baseline in self.baselines.values()]
-            numbers = [measure.value, measure.low, measure.high, *(other.value for other in others if other is not None)]
-            value, low, high, *rest = plain(numbers)
-            cells = iter(rest)
-            rows.append([name, value, f"{low} to {high}", *("" if other is None else next(cells) for other in others)])
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]) for row in rows
-        ]
-        return "\n".join([f"{self.task}, {self.n_docs:,} documents", *(line.rstrip() for line in lines), *self.notes])
+            values = [other[name].value for other in others if name in other]
+            value, low, high, *rest = plain([measure.value, measure.low, measure.high, *values])
+            remaining = iter(rest)
+            cells.append([name, value, f"{low} to {high}", *(next(remaining) if name in other else "" for other in others)])
+        titles = ["", "value", "95 % interval", *self.baselines]
+        columns = list(zip(titles, zip(*cells, strict=True), strict=True))
+        return "\n".join([f"{self.task}, {self.n_docs:,} documents", *text_table(columns, left=("",)), *self.notes])
 
 
 def evaluate(model: Any, X: Any, y: Any = None, *, n_bootstrap: int = 1000, random_state: Any = 0) -> Evaluation:
@@ -150,23 +144,21 @@ def evaluate(model: Any, X: Any, y: Any = None, *, n_bootstrap: int = 1000, rand
     >>> 0.8 < auc.low < auc.value < auc.high
     True
     """
-    parts = counting_parts_of(model)
-    estimator, n_left_out = parts.estimator, 0
-    if isinstance(estimator, SupervisedTopicEstimator):
-        truth = truth_of(estimator, X, y)
-        outcome = outcome_of(estimator, truth, theta_of(parts, truth.X))
+    read = model_of(model)
+    X, n_left_out = read.counted(X), 0
+    if read.is_supervised:
+        truth = truth_of(read, X, y)
+        outcome = outcome_of(read, truth, read.proportions(truth.X))
         n_left_out, notes = truth.n_left_out, truth.notes
     else:
-        assert isinstance(estimator, TopicModel)
-        X = X if isinstance(X, Corpus) else counts_of(parts, X)
-        theta = theta_of(parts, X)
-        outcome = word_likelihood(parts, X, lambda numbers, rows, words: _probability(estimator, theta[numbers], rows, words))
+        theta = read.proportions(X)
+        outcome = word_likelihood(read, X, lambda numbers, rows, words: _probability(read, theta[numbers], rows, words))
         notes = ["the topic proportions of a document are inferred from the words that are measured"]
     measures = measured(outcome, n_bootstrap, random_state)
     return Evaluation(
         task=outcome.task,
         n_docs=outcome.n_docs,
-        outputs=names_of_outputs(estimator),
+        outputs=read.targets.names,
         main=outcome.main if outcome.main in measures else next(iter(measures)),
         measures=measures,
         curves=curves_of(outcome, random_state),
@@ -175,15 +167,17 @@ def evaluate(model: Any, X: Any, y: Any = None, *, n_bootstrap: int = 1000, rand
     )
 
 
-def word_likelihood(parts: Parts, X: Any, probability: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]) -> Outcome:
+def word_likelihood(
+    model: FittedModel, X: Any, probability: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+) -> Outcome:
     """Likelihood of each document's words, which count as the model's `count_scale` says.
 
     `probability` is that of words (n,), which stand in rows (n,) of the documents with some numbers.
     """
-    X = X if isinstance(X, Corpus) else counts_of(parts, X)
+    found = model.collection(X)
     log_likelihoods, lengths = [], []
-    for numbers in chunks(n_docs_of(X), READ_DOCS):
-        documents = scaled_documents(parts, X, numbers)
+    for numbers in chunks(found.n_docs, READ_DOCS):
+        documents = found.documents(numbers)
         rows = np.repeat(np.arange(len(numbers)), np.diff(documents.indptr))
         p = np.maximum(probability(numbers, rows, documents.indices), np.finfo(np.float64).tiny)
         log_likelihoods.append(np.bincount(rows, documents.counts * np.log(p), len(numbers)))
@@ -193,16 +187,9 @@ def word_likelihood(parts: Parts, X: Any, probability: Callable[[np.ndarray, np.
     return WordLikelihood(np.concatenate(log_likelihoods), np.concatenate(lengths))
 
 
-def scaled_documents(parts: Parts, X: Any, numbers: np.ndarray) -> Documents:
-    """Some documents of a corpus or of counts, as inference sees them."""
-    if isinstance(X, Corpus) and not parts.is_scaled:
-        return X.take(numbers, logarithmic=parts.estimator._is_logarithmic())
-    return parts.estimator._documents(parts.scaled(counts_of(parts, X, numbers)))
-
-
-def _probability(estimator: TopicModel, theta: np.ndarray, rows: np.ndarray, words: np.ndarray) -> np.ndarray:
+def _probability(model: FittedModel, theta: np.ndarray, rows: np.ndarray, words: np.ndarray) -> np.ndarray:
     """Of each word, given the topic proportions of its document."""
-    phi = np.ascontiguousarray(estimator.components_.T)
+    phi = np.ascontiguousarray(model.components.T)
     p = np.empty(len(words))
     for some in chunks(len(words), 1 << 18):
         p[some] = np.einsum("ik,ik->i", phi[words[some]], theta[rows[some]])

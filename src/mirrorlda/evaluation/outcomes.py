@@ -53,7 +53,7 @@ class Outcome(Protocol):
 
 
 @dataclass(frozen=True)
-class Numbers(Outcome):
+class NumberOutcome(Outcome):
     """Predicted numbers; truth and predicted are (n_docs, n_targets) in double."""
 
     names: list[str]
@@ -85,7 +85,7 @@ class Numbers(Outcome):
 
 
 @dataclass(frozen=True)
-class Classes(Outcome):
+class ClassOutcome(Outcome):
     """Predicted classes, by number; those from `n_known` on are classes that the model does not know.
 
     `probabilities` (n_docs, n_known) are there unless the model has none. Measures of them are of documents whose class is known.
@@ -175,7 +175,7 @@ class Classes(Outcome):
 
 
 @dataclass(frozen=True)
-class Labels(Outcome):
+class LabelOutcome(Outcome):
     """Predicted labels: truth and predicted are (n_docs, n_labels) of 0 and 1, those from `n_known` on unknown to the model.
 
     `probabilities` (n_docs, n_known) are there unless the model has none.

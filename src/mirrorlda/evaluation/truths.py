@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
 from mirrorlda.data.corpus.corpus import Corpus
-from mirrorlda.data.parts import READ_DOCS, chunks
-from mirrorlda.estimators.classifier import TopicClassifier
-from mirrorlda.estimators.regressor import TopicRegressor
-from mirrorlda.estimators.supervised import SupervisedTopicEstimator
-from mirrorlda.evaluation.outcomes import Classes, Labels, Numbers, Outcome
-from mirrorlda.inspect.parts import Parts, parts_of
-from mirrorlda.method.targets import array_of, without_missing
+from mirrorlda.evaluation.outcomes import ClassOutcome, LabelOutcome, NumberOutcome, Outcome
+from mirrorlda.method.fitted_model import FittedModel
+from mirrorlda.method.targets.classes import Classes, Labels
+from mirrorlda.method.targets.numbers import Numbers
+from mirrorlda.method.targets.record import array_of, without_missing
 
 
 @dataclass(frozen=True)
@@ -47,18 +43,7 @@ class Truth:
     notes: list[str] = field(default_factory=list)
 
 
-def names_of_outputs(estimator: Any) -> list[str]:
-    """What a model predicts: its targets, classes or labels."""
-    if isinstance(estimator, TopicClassifier):
-        return [str(name) for name in estimator.classes_.tolist()]
-    if not isinstance(estimator, TopicRegressor):
-        return []
-    n = estimator._n_targets
-    fallback = ["prediction"] if n == 1 else [f"output {number}" for number in range(n)]
-    return list(getattr(estimator, "target_names_", fallback))
-
-
-def truth_of(estimator: SupervisedTopicEstimator, X: Any, y: Any) -> Truth:
+def truth_of(model: FittedModel, X: Any, y: Any) -> Truth:
     """Documents of X that have a target, with it: that of y, or that of a corpus."""
     labels: Sequence[Any] | None = None
     if isinstance(X, Corpus):
@@ -68,96 +53,60 @@ def truth_of(estimator: SupervisedTopicEstimator, X: Any, y: Any) -> Truth:
         if not X.n_docs:
             raise ValueError(f"there is nothing to measure: no document of {X!r} has a target")
         values = X.targets(np.arange(X.n_docs))[0]
-        if getattr(estimator, "_is_multilabel", False) and values.ndim == 2:
+        if isinstance(model.targets, Labels) and values.ndim == 2:
             labels = X.labels
         else:
-            values = estimator._aligned(values, X)
+            values = model.targets.aligned(values, X)
         n_left_out = n_docs - X.n_docs
     else:
-        X, values, n_left_out = _without_missing(estimator, X, y)
+        X, values, n_left_out = _without_missing(model, X, y)
     notes = [f"{_documents(n_left_out)} without a target left out"] if n_left_out else []
-    if isinstance(estimator, TopicRegressor):
-        numbers, names = _numbers(values, estimator._n_targets), names_of_outputs(estimator)
-        return Truth(X, numbers, names, len(names), n_left_out, notes)
-    assert isinstance(estimator, TopicClassifier)
-    coded = _labels(estimator, values, labels) if estimator._is_multilabel else _classes(estimator, values)
+    if isinstance(model.targets, Numbers):
+        names = model.targets.names
+        return Truth(X, _numbers(values, model.targets.n_targets), names, len(names), n_left_out, notes)
+    if isinstance(model.targets, Labels):
+        coded = _labels(model.targets, values, labels)
+    else:
+        assert isinstance(model.targets, Classes)
+        coded = _classes(model.targets, values)
     return Truth(X, *coded[:-1], n_left_out, notes + coded[-1])
 
 
-def counting_parts_of(model: Any) -> Parts:
-    """Parts of a model; a pipeline that takes counts, not texts, scales them with all steps but the last."""
-    parts = parts_of(model)
-    if isinstance(model, Pipeline) and not model[0].__sklearn_tags__().input_tags.string:
-        return replace(parts, scaled=model[:-1].transform, is_scaled=True)
-    return parts
-
-
-def theta_of(parts: Parts, X: Any) -> np.ndarray:
-    """Topic proportions of a corpus, of texts or of counts."""
-    if not isinstance(X, Corpus):
-        return parts.estimator._inferred(parts.scaled(counts_of(parts, X)))
-    if not parts.is_scaled:
-        return parts.estimator._inferred(X)
-    parts.estimator._check_corpus(X)
-    batches = (parts.scaled(X.matrix(numbers)) for numbers in chunks(X.n_docs, READ_DOCS))
-    return np.concatenate([parts.estimator._inferred(batch) for batch in batches])
-
-
-def counts_of(parts: Parts, X: Any, numbers: np.ndarray | None = None) -> Any:
-    """Word counts of the documents with these numbers, or of all, in memory."""
-    if isinstance(X, Corpus):
-        return X.matrix(numbers)
-    some = X if numbers is None else _safe_indexing(X, numbers)
-    return parts.counted(some) if is_text(some) else some
-
-
-def is_text(X: Any) -> bool:
-    if isinstance(X, list | tuple):
-        return bool(X) and isinstance(X[0], str)
-    return not sp.issparse(X) and getattr(X, "ndim", 2) == 1
-
-
-def n_docs_of(X: Any) -> int:
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
-def outcome_of(estimator: SupervisedTopicEstimator, truth: Truth, theta: np.ndarray) -> Outcome:
+def outcome_of(model: FittedModel, truth: Truth, theta: np.ndarray) -> Outcome:
     """What the model predicts for documents with these topic proportions, beside what is true."""
-    scores = estimator._scores_of(theta).astype(np.float64)
-    if isinstance(estimator, TopicRegressor):
-        predicted = np.asarray(estimator._predicted(scores), np.float64).reshape(len(scores), -1)
+    scores, targets = model.scores(theta).astype(np.float64), model.targets
+    if isinstance(targets, Numbers):
+        predicted = np.asarray(targets.predict(scores), np.float64).reshape(len(scores), -1)
         if predicted.shape != truth.y.shape:
             raise ValueError(
                 f"the response predicts {predicted.shape[1]} numbers for a document that has {truth.y.shape[1]}: there is no "
                 "measure of the two"
             )
-        return Numbers(truth.names, truth.y, predicted)
-    assert isinstance(estimator, TopicClassifier)
-    predicted = estimator._response().predict(scores)
-    probabilities = estimator._probabilities(scores) if estimator.response is None else None
-    return beside(truth, predicted, probabilities)
+        return NumberOutcome(truth.names, truth.y, predicted)
+    return beside(truth, targets.response.predict(scores), targets.probabilities(scores))
 
 
 def beside(truth: Truth, predicted: np.ndarray, probabilities: np.ndarray | None) -> Outcome:
     """Predicted class numbers, or labels of the model, beside what is true."""
     if truth.y.ndim == 1:
-        return Classes(truth.names, truth.n_known, truth.y, predicted, probabilities)
+        return ClassOutcome(truth.names, truth.n_known, truth.y, predicted, probabilities)
     unknown = np.zeros((len(truth.y), len(truth.names) - truth.n_known), np.int8)
-    return Labels(truth.names, truth.n_known, truth.y, np.hstack([predicted, unknown]), probabilities)
+    return LabelOutcome(truth.names, truth.n_known, truth.y, np.hstack([predicted, unknown]), probabilities)
 
 
-def _without_missing(estimator: SupervisedTopicEstimator, X: Any, y: Any) -> tuple[Any, np.ndarray, int]:
+def _without_missing(model: FittedModel, X: Any, y: Any) -> tuple[Any, np.ndarray, int]:
     """Documents and targets without those that have none: None, NaN, or -1 where it is no class of the model."""
     if y is None:
         raise ValueError("y is missing: there is nothing to compare the predictions with")
-    n_docs = n_docs_of(X)
+    n_docs = model.collection(X).n_docs
     if not n_docs:
         raise ValueError("there is nothing to measure: X has no documents")
     values, has_target = without_missing(array_of(y))
     if len(values) != n_docs:
         raise ValueError(f"X has {n_docs} documents, but y has {len(values)}")
     has_target = np.ones(n_docs, bool) if has_target is None else has_target
-    if isinstance(estimator, TopicClassifier) and values.ndim == 1 and values.dtype.kind == "i" and -1 not in estimator.classes_:
+    known = getattr(model.targets, "known", None)
+    if known is not None and values.ndim == 1 and values.dtype.kind == "i" and -1 not in known:
         has_target &= values != -1
         if not has_target.any():
             raise ValueError(f"y has no targets: all {n_docs} are -1")
@@ -179,13 +128,13 @@ def _numbers(values: np.ndarray, n_targets: int) -> np.ndarray:
     return numbers
 
 
-def _classes(estimator: TopicClassifier, values: np.ndarray) -> tuple[np.ndarray, list[str], int, list[str]]:
+def _classes(targets: Classes, values: np.ndarray) -> tuple[np.ndarray, list[str], int, list[str]]:
     """Class numbers, names and notes; classes that the model does not know come after its own."""
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:
         raise ValueError(f"y has shape {values.shape}, but the model was fitted with one class a document")
-    names, places = names_of_outputs(estimator), {label: place for place, label in enumerate(estimator.classes_.tolist())}
+    names, places = targets.names, {label: place for place, label in enumerate(targets.known.tolist())}
     n_known = len(names)
     present = values.tolist()
     numbers = np.array([places.setdefault(value, len(places)) for value in present], np.int64)
@@ -202,11 +151,9 @@ def _classes(estimator: TopicClassifier, values: np.ndarray) -> tuple[np.ndarray
     return numbers, names + [str(name) for name in unknown], n_known, [note]
 
 
-def _labels(
-    estimator: TopicClassifier, values: np.ndarray, labels: Sequence[Any] | None
-) -> tuple[np.ndarray, list[str], int, list[str]]:
+def _labels(targets: Labels, values: np.ndarray, labels: Sequence[Any] | None) -> tuple[np.ndarray, list[str], int, list[str]]:
     """0 and 1 for each label of the model, then for those that it does not know; `labels` are what the columns stand for."""
-    names = names_of_outputs(estimator)
+    names = targets.names
     if values.ndim != 2 or (labels is None and values.shape[1] != len(names)):
         raise ValueError(f"y has shape {values.shape}, expected (n_docs, {len(names)}), the labels of the model")
     if not ((values == 0) | (values == 1)).all():
@@ -214,7 +161,7 @@ def _labels(
         raise ValueError(f"y[{row}, {column}] is {values[row, column]}, expected 0 or 1")
     if labels is None:
         return values.astype(np.int8), names, len(names), []
-    places = {label: place for place, label in enumerate(estimator.classes_.tolist())}
+    places = {label: place for place, label in enumerate(targets.known.tolist())}
     n_known = len(places)
     columns = [places.setdefault(label, len(places)) for label in labels]
     unknown = list(places)[n_known:]

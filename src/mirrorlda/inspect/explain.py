@@ -15,12 +15,12 @@ from mirrorlda.data.corpus.corpus import Corpus
 from mirrorlda.data.documents import Documents, as_documents
 from mirrorlda.data.parts import chunks
 from mirrorlda.data.text import TextDefinition
-from mirrorlda.estimators.supervised import SupervisedTopicEstimator
 from mirrorlda.inspect.notebook import explanation_page
-from mirrorlda.inspect.outputs import Output, output_of
-from mirrorlda.inspect.parts import parts_of
+from mirrorlda.inspect.text_table import text_table
 from mirrorlda.inspect.topics import relevant_words, signed
+from mirrorlda.method.fitted_model import FittedModel, model_of
 from mirrorlda.method.inference import forward, new_engine
+from mirrorlda.method.targets.record import Output
 
 # Entries of documents that lack one word each, inferred at a time.
 _ENTRIES = 2**20
@@ -160,10 +160,10 @@ class Explanation:
             ("left out", signed([word.left_out for word in words if word.left_out is not None])),
             ("topic", [str(word.topic) for word in words]),
         ]
-        lines = [*head, "", *_table([column for column in columns if len(column[1]) == len(words)])]
+        lines = [*head, "", *text_table([column for column in columns if len(column[1]) == len(words)])]
         if len(self.words) > len(words):
             lines.append(f"and {len(self.words) - len(words)} more words")
-        lines += ["", *_table(_topic_columns(topics))]
+        lines += ["", *text_table(_topic_columns(topics))]
         if len(self.topics) > len(topics):
             lines.append(f"and {len(self.topics) - len(topics)} more topics")
         return "\n".join(lines)
@@ -209,49 +209,49 @@ def explain(model: Any, document: Any, *, output: Any = None, leave_one_out: boo
     >>> [token.text for token in found.tokens if token.effect is None]
     [' ', ', ', 'but', ' ']
     """
-    parts = parts_of(model)
-    estimator = parts.estimator
-    if not isinstance(estimator, SupervisedTopicEstimator):
+    read = model_of(model)
+    if not read.is_supervised:
         raise ValueError(
-            f"a {type(estimator).__name__} predicts nothing that could be explained: "
+            f"a {read.kind} predicts nothing that could be explained: "
             "give a TopicClassifier or TopicRegressor; transform gives a document's topics"
         )
     is_text = isinstance(document, str)
-    X = parts.scaled(parts.counted([document]) if is_text else _row(document)).astype(np.float64)
+    X = read.count([document]) if is_text else _row(document)
+    X = (X if read.scale is None else read.scale(X)).astype(np.float64)
     counts = as_documents(X if sp.issparse(X) else np.asarray(X), np.float64).counts
-    seen = estimator._documents(X)
+    seen = read.check(X)
     present = seen.counts > 0
     counts = counts[present]
     seen = replace(seen, indptr=np.array([0, len(counts)]), indices=seen.indices[present], counts=seen.counts[present])
 
-    theta, chosen, effects, phi = _effects(estimator, seen, output)
-    shares = estimator.topic_shares_ / estimator.topic_shares_.sum()
+    theta, chosen, effects, phi = _effects(read, seen, output)
+    shares = read.shares / read.shares.sum()
     nothing = Documents(np.zeros(2, np.int64), seen.indices[:0], seen.counts[:0], seen.n_words)
-    value, average = chosen.value(np.stack([theta, shares])).tolist()
-    names = parts.names
+    value, average = _values(read, chosen, np.stack([theta, shares])).tolist()
+    names = read.names
     words = [str(word) if names is None else names[word] for word in seen.indices]
-    left_out = value - _without_each(estimator, seen, chosen) if leave_one_out else [None] * len(words)
+    left_out = value - _without_each(read, seen, chosen) if leave_one_out else [None] * len(words)
     described = zip(
         words, counts.tolist(), effects.tolist(), map(_plain, left_out), (phi * theta).argmax(axis=1).tolist(), strict=True
     )
-    relevant = relevant_words(estimator.components_, shares, names, n_words=5)
-    gradient = chosen.gradient(theta)
+    relevant = relevant_words(read.components, shares, names, n_words=5)
+    gradient = _gradient(read, chosen, theta)
     weights = gradient - gradient @ shares
     return Explanation(
         output=chosen.name,
         unit=chosen.unit,
         value=value,
-        empty=float(chosen.value(estimator._theta(nothing))[0]),
+        empty=float(_values(read, chosen, read.encoder.theta(nothing))[0]),
         average=average,
-        prediction={name: column[:1].tolist()[0] for name, column in estimator._columns(theta[None]).items()},
+        prediction={name: column[:1].tolist()[0] for name, column in read.columns(theta[None]).items()},
         theta=theta,
         words=tuple(sorted((WordEffect(*word) for word in described), key=lambda word: -abs(word.effect))),
         topics=tuple(
             TopicEffect(k, float(theta[k]), float(weights[k]), float(theta[k] * weights[k]), tuple(relevant[k]))
             for k in np.argsort(-np.abs(theta * weights), kind="stable").tolist()
         ),
-        tokens=_tokens(document, parts.vocabulary.definition, dict(zip(words, effects.tolist(), strict=True)), set(names or ()))
-        if is_text and parts.vocabulary is not None
+        tokens=_tokens(document, read.vocabulary.definition, dict(zip(words, effects.tolist(), strict=True)), set(names or ()))
+        if is_text and read.vocabulary is not None
         else None,
     )
 
@@ -275,23 +275,33 @@ def _row(document: Any) -> Any:
     return document
 
 
-def _effects(
-    estimator: SupervisedTopicEstimator, seen: Documents, output: Any
-) -> tuple[np.ndarray, Output, np.ndarray, np.ndarray]:
+def _effects(read: FittedModel, seen: Documents, output: Any) -> tuple[np.ndarray, Output, np.ndarray, np.ndarray]:
     """theta of one document, the output that is explained, the effect of each word, and the words' rows of Phi."""
-    weighted = seen.weighted(estimator.word_weights_) if hasattr(estimator, "word_weights_") else seen
-    phi, engine = estimator._phi(np.dtype(np.float64)), new_engine(np.dtype(np.float64))
-    layers = estimator._layers(phi, estimator._response(), estimator.alpha_)
-    theta = forward(engine, phi, weighted, np.arange(1), layers, keep=True, n_threads=1)
-    chosen = output_of(estimator, output, theta[0])
-    gradient = chosen.gradient(theta[0])
+    encoder = read.encoder
+    weighted = encoder.weighted(seen)
+    phi, engine = encoder.phi(np.float64), new_engine(np.dtype(np.float64))
+    theta = forward(engine, phi, weighted, np.arange(1), encoder.layers, keep=True, n_threads=1)
+    chosen = read.output(output, theta[0])
+    gradient = _gradient(read, chosen, theta[0])
     # theta stays on the simplex, where what all topics have in common has no effect, but would cost digits.
     centred = np.ascontiguousarray(gradient - gradient.mean())[None]
     grad_counts = engine.reverse(centred, None, weighted.words_of(np.arange(1)), True, 1)[1]
     return theta[0], chosen, grad_counts * weighted.counts, phi[seen.indices]
 
 
-def _without_each(estimator: SupervisedTopicEstimator, seen: Documents, chosen: Output) -> np.ndarray:
+def _values(read: FittedModel, chosen: Output, theta: np.ndarray) -> np.ndarray:
+    """Of documents with these topic proportions, (n_docs,)."""
+    return chosen.of_scores(theta @ np.asarray(read.U, np.float64).T)
+
+
+def _gradient(read: FittedModel, chosen: Output, theta: np.ndarray) -> np.ndarray:
+    """Of one document's value with respect to theta, (n_topics,)."""
+    U = np.asarray(read.U, np.float64)
+    gradient: np.ndarray = chosen.slopes(U @ theta) @ U
+    return gradient
+
+
+def _without_each(read: FittedModel, seen: Documents, chosen: Output) -> np.ndarray:
     """Values of the document without its first word, without its second, ..."""
     n_words = len(seen.indices)
     values = np.empty(n_words)
@@ -300,7 +310,7 @@ def _without_each(estimator: SupervisedTopicEstimator, seen: Documents, chosen: 
         entries = np.broadcast_to(np.arange(n_words), stays.shape)[stays]
         indptr = np.arange(len(numbers) + 1, dtype=np.int64) * (n_words - 1)
         without = Documents(indptr, seen.indices[entries], seen.counts[entries], seen.n_words)
-        values[numbers] = chosen.value(estimator._theta(without))
+        values[numbers] = _values(read, chosen, read.encoder.theta(without))
     return values
 
 
@@ -340,13 +350,3 @@ def _topic_columns(topics: tuple[TopicEffect, ...]) -> list[tuple[str, list[str]
         ("effect", signed([topic.effect for topic in topics])),
         ("words", [" ".join(topic.words) for topic in topics]),
     ]
-
-
-def _table(columns: list[tuple[str, list[str]]]) -> list[str]:
-    """Lines of a table; words stand to the left of their column, numbers to the right."""
-    padded = []
-    for title, cells in columns:
-        width = max(map(len, (title, *cells)))
-        pad = str.ljust if title in ("word", "words") else str.rjust
-        padded.append([pad(cell, width) for cell in (title, *cells)])
-    return ["  ".join(line).rstrip() for line in zip(*padded, strict=True)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mirrorlda.inspect.topics import effects, names_of, relevant_words, signed
+from mirrorlda.inspect.topics import signed, topic_table
 
 _MOST_TOPICS = 20
 _MOST_WORDS = 12
@@ -37,25 +37,25 @@ _STYLE = f"""<style>
 
 def model_page(model: Any) -> str:
     """A fitted estimator as HTML: its topics with shares, effects and words, the strongest effects first to be shown."""
-    shares = np.asarray(model.topic_shares_, np.float64)
-    names, values = effects(model)
-    known = names_of(model)
-    found = relevant_words(model.components_, shares, known, n_words=8)
-    words = [" ".join(topic) if known is not None else ", ".join(f"word {number}" for number in topic) for topic in found]
-    n_topics, n_words = model.components_.shape
-    title = f"<b>{escape(type(model).__name__)}</b>: {n_topics:,} topics, {n_words:,} words"
-    kind = "validation" if "validation_score" in model.history_ else "training"
-    if scores := model.history_.get("validation_score", model.history_.get("score")):
+    read = model.fitted_model()
+    found = topic_table(read, n_words=8)
+    words = [" ".join(topic) for topic in found.words]
+    if read.names is None:
+        words = [", ".join(f"word {number}" for number in topic) for topic in found.words]
+    title = f"<b>{escape(read.kind)}</b>: {read.n_topics:,} topics, {read.n_words:,} words"
+    kind = "validation" if "validation_score" in read.history else "training"
+    if scores := read.history.get("validation_score", read.history.get("score")):
         title += f", {kind} score {scores[-1]:.3f} after {len(scores)} epoch{'s' if len(scores) > 1 else ''}"
 
-    columns = {"topic": _numbers(str(k) for k in range(n_topics)), "share": _share_bars(shares)}
-    order = np.argsort(-shares, kind="stable")
-    if len(names):
+    columns = {"topic": _numbers(map(str, found.topics)), "share": _share_bars(found.shares)}
+    names, values = found.effect_names, found.effects
+    order = np.argsort(-found.shares, kind="stable")
+    if names:
         # Numbers may be in different units, each of which has its own scale; log odds have one for all.
-        sizes = np.abs(values).max(axis=1) if not hasattr(model, "classes_") else np.full(len(names), np.abs(values).max())
+        sizes = np.full(len(names), np.abs(values).max()) if found.are_classes else np.abs(values).max(axis=1)
         relative = values / np.where(sizes > 0, sizes, 1)[:, None]
-        strongest = np.abs(relative).argmax(axis=0)
-        effect, relative = values[strongest, np.arange(n_topics)], relative[strongest, np.arange(n_topics)]
+        strongest, each = np.abs(relative).argmax(axis=0), np.arange(read.n_topics)
+        effect, relative = values[strongest, each], relative[strongest, each]
         shown = np.argsort(-np.abs(relative), kind="stable")[:_MOST_TOPICS]
         order = shown[np.lexsort((-relative[shown], strongest[shown]))]
         if len(names) > 1:
@@ -64,7 +64,7 @@ def model_page(model: Any) -> str:
             effect, relative
         )
     columns["words"] = _cells(words)
-    more = f"<p>and {n_topics - _MOST_TOPICS:,} more topics</p>" if n_topics > _MOST_TOPICS else ""
+    more = f"<p>and {read.n_topics - _MOST_TOPICS:,} more topics</p>" if read.n_topics > _MOST_TOPICS else ""
     parameters = f"<details><summary>parameters</summary><pre>{escape(repr(model))}</pre></details>"
     return _page(f"<p>{title}</p>", _table(columns, order[:_MOST_TOPICS]), more, parameters)
 

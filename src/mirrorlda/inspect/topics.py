@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from mirrorlda.inspect.text_table import text_table
+from mirrorlda.method.fitted_model import FittedModel, estimator_of, model_of
 
 # Documents of a corpus that are read at a time.
 _READ_DOCS = 16_384
@@ -105,21 +109,59 @@ def describe(model: Any, names: Any = None, *, n_words: int = 8, relevance: floa
     >>> len(table.splitlines())
     4
     """
-    estimator = model[-1] if hasattr(model, "steps") else model
-    if not hasattr(estimator, "topic_shares_"):
-        expected = "a fitted TopicModel, TopicClassifier or TopicRegressor, or a Pipeline that ends with one"
-        raise ValueError(f"model must be {expected}, got {type(estimator).__name__}")
-    names, model = names_of(model) if names is None else names, estimator
-    shares = model.topic_shares_
-    words = relevant_words(model.components_, shares, names, n_words=n_words, relevance=relevance)
-    columns = [("topic", [str(topic) for topic in range(len(words))])]
-    columns.append(("share", [f"{share:.1%}" for share in shares]))
-    columns += _effect_columns(model)
-    widths = [max(len(cell) for cell in (title, *cells)) for title, cells in columns]
-    lines = [[title for title, _ in columns] + ["words"]]
-    lines += [[cells[topic] for _, cells in columns] + [" ".join(words[topic])] for topic in ordered(model)]
-    return "\n".join(
-        "  ".join([cell.rjust(width) for cell, width in zip(line, widths, strict=False)] + line[-1:]) for line in lines
+    found = topic_table(_read(model), names, n_words=n_words, relevance=relevance)
+    columns = [("topic", [str(topic) for topic in found.topics]), ("share", [f"{share:.1%}" for share in found.shares])]
+    columns += [(title, signed(cells) if isinstance(cells, np.ndarray) else cells) for title, cells in found.effect_columns()]
+    return "\n".join(text_table([*columns, ("words", [" ".join(words) for words in found.words])]))
+
+
+@dataclass(frozen=True)
+class TopicTable:
+    """What people read of a model's topics, in the order of what these stand for: made once, shown in several ways.
+
+    Attributes
+    ----------
+    topics : list of int
+    shares : ndarray of shape (n_topics,)
+    words : list of lists of str
+        The most relevant ones.
+    effect_names : list of str
+        What the effects are on: targets, classes or labels.
+    effects : ndarray of shape (len(effect_names), n_topics)
+    are_classes : bool
+        Whether the names are classes or labels, each topic with one that it speaks for most.
+    """
+
+    topics: list[int]
+    shares: np.ndarray
+    words: list[list[str]]
+    effect_names: list[str]
+    effects: np.ndarray
+    are_classes: bool
+
+    def effect_columns(self) -> list[tuple[str, np.ndarray | list[str]]]:
+        """Titled columns of the effects: one of each target, or the class or label that a topic speaks for most."""
+        names, values = self.effect_names, self.effects
+        if len(names) > 1 and self.are_classes:
+            return [("for", [names[row] for row in values.argmax(axis=0)]), ("effect", values.max(axis=0))]
+        titles = [f"for {name}" if self.are_classes else f"effect on {name}" for name in names]
+        if names == ["prediction"]:
+            titles = ["effect"]
+        return list(zip(titles, values, strict=True))
+
+
+def topic_table(model: FittedModel, names: Any = None, *, n_words: int = 8, relevance: float = 0.5) -> TopicTable:
+    """The table of a model's topics; `names` are by default those of the model."""
+    order, (effect_names, values) = model.order(), model.effects()
+    names = model.names if names is None else names
+    words = relevant_words(model.components, model.shares, names, n_words=n_words, relevance=relevance)
+    return TopicTable(
+        topics=order,
+        shares=model.shares[order],
+        words=[words[topic] for topic in order],
+        effect_names=effect_names,
+        effects=values[:, order],
+        are_classes=model.targets.task in ("classification", "multilabel"),
     )
 
 
@@ -150,37 +192,12 @@ def effects(model: Any) -> tuple[list[str], np.ndarray]:
     >>> names, values.shape
     (['prediction'], (1, 3))
     """
-    shares = np.asarray(model.topic_shares_, np.float64)
-    if not hasattr(model, "coef_"):
-        return [], np.zeros((0, len(shares)))
-    if not hasattr(model, "classes_"):
-        theta = np.vstack([np.eye(len(shares)), shares / shares.sum()])
-        predicted = model._predicted(model._scores_of(theta)).T
-        names = getattr(model, "target_names_", None)
-        if names is None:
-            names = ["prediction"] if len(predicted) == 1 else [f"output {number}" for number in range(len(predicted))]
-        return list(names), predicted[:, :-1] - predicted[:, -1:]
-    names = [str(name) for name in model.classes_]
-    weights = (1.0 if model.response is not None else model.gamma) * np.asarray(model.coef_, np.float64)
-    if len(weights) != len(names):
-        names = [f"score {number}" for number in range(len(weights))]
-    elif not model._is_multilabel and len(names) == 2:
-        names, weights = names[1:], weights[1:] - weights[:1]
-    elif not model._is_multilabel:
-        weights = weights - weights.mean(axis=0)
-    return names, weights - (weights @ shares / shares.sum())[:, None]
+    return _read(model).effects()
 
 
 def ordered(model: Any) -> list[int]:
     """The numbers of a fitted model's topics in the order of `describe`: by what they stand for."""
-    names, values = effects(model)
-    if not names:
-        order = np.argsort(-np.asarray(model.topic_shares_), kind="stable")
-    elif len(names) == 1 or not hasattr(model, "classes_"):
-        order = np.argsort(-values[0], kind="stable")
-    else:
-        order = np.lexsort((-values.max(axis=0), values.argmax(axis=0)))
-    return [int(topic) for topic in order]
+    return _read(model).order()
 
 
 def to_pyldavis(model: Any, X: Any, names: Any = None) -> dict[str, Any]:
@@ -214,7 +231,7 @@ def to_pyldavis(model: Any, X: Any, names: Any = None) -> dict[str, Any]:
 
     In a notebook: ``pyLDAvis.enable_notebook()``, then ``pyLDAvis.prepare(**arguments)``.
     """
-    names = names_of(model) if names is None else getattr(names, "words", names)
+    names = _read(model).names if names is None else getattr(names, "words", names)
     if hasattr(model, "steps"):
         X, model = model[:-1].transform(X), model[-1]
     theta = np.asarray(model.transform(X), np.float64)
@@ -249,29 +266,13 @@ def _totals(X: Any) -> tuple[np.ndarray, np.ndarray]:
     return lengths, frequency
 
 
-def names_of(model: Any) -> list[str] | None:
-    """What the words of a fitted estimator are called, where that is known.
-
-    They are those of the corpus or data frame of its fit, or of the steps before it in a pipeline.
-    """
-    names: Any = None
-    if len(getattr(model, "steps", ())) > 1 and hasattr(model[0], "get_feature_names_out"):
-        names = model[:-1].get_feature_names_out()
-    else:
-        estimator = model[-1] if hasattr(model, "steps") else model
-        names = getattr(getattr(estimator, "vocabulary_", None), "words", getattr(estimator, "feature_names_in_", None))
-    return None if names is None else [str(name) for name in names]
-
-
-def _effect_columns(model: Any) -> list[tuple[str, list[str]]]:
-    """Titled columns of the effects: one of each target, or the class or label that a topic speaks for most."""
-    names, values = effects(model)
-    if len(names) > 1 and hasattr(model, "classes_"):
-        return [("for", [names[row] for row in values.argmax(axis=0)]), ("effect", signed(values.max(axis=0)))]
-    titles = [f"for {name}" if hasattr(model, "classes_") else f"effect on {name}" for name in names]
-    if names == ["prediction"]:
-        titles = ["effect"]
-    return [(title, signed(row)) for title, row in zip(titles, values, strict=True)]
+def _read(model: Any) -> FittedModel:
+    """A model whose fit is complete."""
+    estimator = estimator_of(model)
+    if not hasattr(estimator, "topic_shares_"):
+        expected = "a fitted TopicModel, TopicClassifier or TopicRegressor, or a Pipeline that ends with one"
+        raise ValueError(f"model must be {expected}, got {type(estimator).__name__}")
+    return model_of(model)
 
 
 def _largest(values: np.ndarray, n: int) -> np.ndarray:

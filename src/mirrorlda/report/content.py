@@ -11,14 +11,12 @@ from typing import Any
 import numpy as np
 
 import mirrorlda
-from mirrorlda.estimators.base import TopicEstimator
-from mirrorlda.estimators.classifier import TopicClassifier
-from mirrorlda.inspect import topics
-from mirrorlda.inspect.parts import Parts, parts_of
+from mirrorlda.method.fitted_model import FittedModel, estimator_of, model_of
 from mirrorlda.method.inference import FLOOR
-from mirrorlda.method.responses import Ordinal, Poisson, Response, Sigmoid, Softmax, SquaredError, Words
+from mirrorlda.method.responses import Ordinal
+from mirrorlda.method.targets.classes import Classes, Labels
+from mirrorlda.method.targets.numbers import Numbers
 
-_NUMBERS: dict[type[Response], str] = {SquaredError: "gaussian", Poisson: "poisson", Ordinal: "ordinal"}
 # Bytes that the topics may take of a page, and words that it has in any case.
 _BYTES_OF_PHI, _LEAST_WORDS = 3_000_000, 5000
 _STEPS = 65535
@@ -66,85 +64,59 @@ def content(
     >>> page["task"], page["outputs"], page["n_words"], len(page["model"]["words"])
     ('regression', ['prediction'], 60, 50)
     """
-    parts = parts_of(model)
-    estimator = parts.estimator
-    max_words = _words_that_fit(len(estimator.components_)) if max_words is None else max_words
+    read = model_of(model)
+    max_words = _words_that_fit(read.n_topics) if max_words is None else max_words
     if max_words < 1:
         raise ValueError(f"max_words must be at least 1, got {max_words}")
-    shares = np.asarray(estimator.topic_shares_, np.float64)
-    shares = shares / shares.sum()
-    frequencies = shares @ np.asarray(estimator.components_, np.float64)
+    shares = read.shares / read.shares.sum()
+    frequencies = shares @ np.asarray(read.components, np.float64)
     chosen = np.argsort(-frequencies, kind="stable")[:max_words]
-    names, effects = topics.effects(estimator)
-    settings, other_settings = _settings(estimator, configuration or {})
+    names, effects = read.effects()
+    settings, other_settings = _settings(model, configuration or {})
     n_docs, seconds = settings.pop("n_docs", None), settings.pop("seconds", None)
     return {
         "version": mirrorlda.__version__,
-        "title": title or f"{type(estimator).__name__} of {len(shares)} topics",
-        "task": task_of(estimator),
-        "outputs": _outputs(estimator),
+        "title": title or f"{read.kind} of {len(shares)} topics",
+        "task": read.targets.task,
+        "outputs": _outputs(read),
         "configuration": {str(name): _setting(value) for name, value in settings.items()},
         "other_settings": {str(name): _setting(value) for name, value in other_settings.items()},
         "n_words": len(frequencies),
         "n_docs": None if n_docs is None else int(n_docs),
         "seconds": None if seconds is None else _number(seconds),
-        "model": _model(parts, parts.names, chosen),
+        "model": _model(read, chosen),
         "topics": {
             "shares": _rounded(shares),
             "effect_names": names,
             "effects": [_rounded(row) for row in effects],
-            "order": topics.ordered(estimator),
-            "map": _map(np.asarray(estimator.components_, np.float64), chosen),
+            "order": read.order(),
+            "map": _map(np.asarray(read.components, np.float64), chosen),
         },
-        "history": {name: _rounded(values) for name, values in estimator.history_.items()},
+        "history": {name: _rounded(values) for name, values in read.history.items()},
         "evaluation": None if evaluation is None else evaluation.as_json(),
-        "documents": None if documents is None else _documents(parts, list(documents), truths),
+        "documents": None if documents is None else _documents(read, list(documents), truths),
     }
 
 
-def task_of(estimator: TopicEstimator) -> str:
-    """What the model is for, as an `Evaluation` names it."""
-    if not hasattr(estimator, "coef_"):
-        return "topics"
-    if not isinstance(estimator, TopicClassifier):
-        return "regression"
-    return "multilabel" if estimator._is_multilabel else "classification"
+def _outputs(model: FittedModel) -> list[str]:
+    """Classes or labels, or the numbers that are predicted: a response of the user's own may have more or fewer than y."""
+    return model.effects()[0] if isinstance(model.targets, Numbers) else model.targets.names
 
 
-def _outputs(estimator: TopicEstimator) -> list[str]:
-    if isinstance(estimator, TopicClassifier):
-        return [str(name) for name in estimator.classes_.tolist()]
-    return [str(name) for name in topics.effects(estimator)[0]]
-
-
-def _kind(estimator: TopicEstimator) -> str:
-    """The response as a page can compute it; "other" where it cannot."""
-    response = type(estimator._response())
-    if response is Words:
-        return "words"
-    if isinstance(estimator, TopicClassifier):
-        expected, name = (Sigmoid, "sigmoid") if estimator._is_multilabel else (Softmax, "softmax")
-        is_known = response is expected and len(estimator.coef_) == len(estimator.classes_)
-        return name if is_known else "other"
-    return _NUMBERS.get(response, "other")
-
-
-def _model(parts: Parts, names: Sequence[str] | None, chosen: np.ndarray) -> dict[str, Any]:
-    estimator, definition = parts.estimator, None
-    if parts.vocabulary is not None and not parts.is_scaled:
-        text = parts.vocabulary.definition
+def _model(model: FittedModel, chosen: np.ndarray) -> dict[str, Any]:
+    definition, names, targets, layers = None, model.names, model.targets, model.encoder.layers
+    if model.vocabulary is not None and model.scale is None:
+        text = model.vocabulary.definition
         definition = {"lowercase": text.lowercase, "bigrams": text.bigrams, "stop_words": list(text.stop_words)}
-    response = estimator._response()
-    levels = getattr(estimator, "levels_", None)
-    if levels is None:
-        levels = np.arange(response.n_levels) if isinstance(response, Ordinal) else []
-    layers = estimator._layers(np.ones((1, len(estimator.components_))), response, estimator.alpha_)
-    low, phi = _encoded(np.asarray(estimator.components_)[:, chosen].T)
-    weights = getattr(estimator, "word_weights_", None)
+    levels, response = targets.levels, targets.response
+    if isinstance(response, Ordinal) and not len(levels):
+        levels = np.arange(response.n_levels)
+    low, phi = _encoded(np.asarray(model.components)[:, chosen].T)
+    weights = model.encoder.word_weights
     return {
         "words": [str(word) for word in chosen.tolist()] if names is None else [names[word] for word in chosen.tolist()],
         "definition": definition,
-        "n_topics": len(estimator.components_),
+        "n_topics": model.n_topics,
         "n_layers": layers.n_layers,
         "step_size": layers.step_size if isinstance(layers.step_size, str) else float(layers.step_size),
         "tol": layers.tol,
@@ -152,16 +124,21 @@ def _model(parts: Parts, names: Sequence[str] | None, chosen: np.ndarray) -> dic
         "phi": phi,
         "phi_low": low,
         "word_weights": None if weights is None else _rounded(weights[chosen]),
-        "count_scale": estimator.count_scale,
-        "U": np.asarray(estimator._fitted_U(), np.float64).tolist(),
+        "count_scale": "log" if model.is_logarithmic else "linear",
+        "U": np.asarray(model.U, np.float64).tolist(),
         "response": {
-            "kind": _kind(estimator),
+            "kind": targets.link if targets.link != "other" and _fits(model) else "other",
             "gamma": float(getattr(response, "gamma", 1.0)),
-            "mean": np.asarray(getattr(estimator, "_mean", []), np.float64).tolist(),
-            "scale": np.asarray(getattr(estimator, "_scale", []), np.float64).tolist(),
+            "mean": targets.mean.tolist(),
+            "scale": targets.scale.tolist(),
             "levels": np.asarray(levels, np.float64).tolist(),
         },
     }
+
+
+def _fits(model: FittedModel) -> bool:
+    """Whether classes or labels have a score each, as the page takes it."""
+    return not isinstance(model.targets, Classes | Labels) or len(model.U) == len(model.targets.known)
 
 
 def _encoded(phi: np.ndarray) -> tuple[float, str]:
@@ -194,23 +171,22 @@ def _map(components: np.ndarray, chosen: np.ndarray) -> list[list[float]]:
     return places.round(4).tolist()
 
 
-def _documents(parts: Parts, texts: list[str], truths: Any) -> list[list[dict[str, Any]]]:
+def _documents(model: FittedModel, texts: list[str], truths: Any) -> list[list[dict[str, Any]]]:
     """For each topic the documents with most of it."""
     truths = None if truths is None else list(truths)
     if truths is not None and len(truths) != len(texts):
         raise ValueError(f"truths has {len(truths)} entries, but there are {len(texts)} documents")
-    estimator = parts.estimator
-    theta = estimator._inferred(parts.scaled(parts.counted(texts))) if texts else np.zeros((0, len(estimator.components_)))
+    theta = model.proportions(model.count(texts)) if texts else np.zeros((0, model.n_topics))
     best = np.argsort(-theta, axis=0, kind="stable")[:_SHOWN_DOCUMENTS].T
     shown = np.unique(best)
-    columns = estimator._columns(theta[shown]) if len(shown) else {}
-    predictions = {int(number): _prediction(estimator, columns, row) for row, number in enumerate(shown)}
+    columns = model.columns(theta[shown]) if len(shown) else {}
+    predictions = {int(number): _prediction(model, columns, row) for row, number in enumerate(shown)}
     return [
         [
             {
                 "text": _shortened(texts[number]),
                 "share": _number(theta[number, topic]),
-                "truth": None if truths is None else _truth(estimator, truths[number]),
+                "truth": None if truths is None else _truth(model, truths[number]),
                 "prediction": predictions[number],
             }
             for number in numbers.tolist()
@@ -219,28 +195,28 @@ def _documents(parts: Parts, texts: list[str], truths: Any) -> list[list[dict[st
     ]
 
 
-def _prediction(estimator: TopicEstimator, columns: Mapping[str, np.ndarray], row: int) -> str | None:
+def _prediction(model: FittedModel, columns: Mapping[str, np.ndarray], row: int) -> str | None:
     """A few words for the prediction of one document."""
     if not columns:
         return None
-    if not isinstance(estimator, TopicClassifier):
-        return _numbers(_outputs(estimator), [column[row] for name, column in columns.items() if name.startswith("prediction")])
-    if estimator._is_multilabel:
-        return _labels([name for name in _outputs(estimator) if columns[f"prediction_{name}"][row]])
+    if isinstance(model.targets, Numbers):
+        return _numbers(_outputs(model), [column[row] for name, column in columns.items() if name.startswith("prediction")])
+    if isinstance(model.targets, Labels):
+        return _labels([name for name in _outputs(model) if columns[f"prediction_{name}"][row]])
     predicted = columns["prediction"][row]
     probability = columns.get(f"probability_{predicted}")
     return str(predicted) if probability is None else f"{predicted} ({probability[row]:.0%})"
 
 
-def _truth(estimator: TopicEstimator, truth: Any) -> str | None:
+def _truth(model: FittedModel, truth: Any) -> str | None:
     if truth is None or (isinstance(truth, float | np.floating) and not np.isfinite(truth)):
         return None
-    if task_of(estimator) == "multilabel" and not isinstance(truth, str):
-        names, row = _outputs(estimator), list(truth)
+    if isinstance(model.targets, Labels) and not isinstance(truth, str):
+        names, row = _outputs(model), list(truth)
         is_indicator = len(row) == len(names) and not any(isinstance(value, str) for value in row)
         return _labels([name for name, value in zip(names, row, strict=True) if value] if is_indicator else list(map(str, row)))
-    if task_of(estimator) == "regression" and not isinstance(truth, str):
-        return _numbers(_outputs(estimator), np.atleast_1d(np.asarray(truth, np.float64)).tolist())
+    if isinstance(model.targets, Numbers) and not isinstance(truth, str):
+        return _numbers(_outputs(model), np.atleast_1d(np.asarray(truth, np.float64)).tolist())
     return str(truth)
 
 
@@ -264,10 +240,11 @@ def _shortened(text: str) -> str:
     return (beginning.rpartition(" ")[0] or beginning[:-1]).rstrip() + " …"
 
 
-def _settings(estimator: TopicEstimator, configuration: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _settings(model: Any, configuration: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """What tells this model from another: the configuration, and parameters that are not at their defaults; then the others."""
     shown = {name: value for name, value in configuration.items() if not isinstance(value, Mapping)}
     others = {name: value for group in configuration.values() if isinstance(group, Mapping) for name, value in group.items()}
+    estimator = estimator_of(model)
     defaults = {name: parameter.default for name, parameter in inspect.signature(type(estimator)).parameters.items()}
     for name, value in estimator.get_params(deep=False).items():
         if name in _UNTOLD or name in shown:

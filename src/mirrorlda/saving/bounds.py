@@ -12,14 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from mirrorlda.estimators.classifier import TopicClassifier
-from mirrorlda.estimators.regressor import TopicRegressor
+from mirrorlda.estimators.fitting import Stream
 from mirrorlda.method.inference import check_phi
-from mirrorlda.method.responses import Ordinal, Poisson, Sigmoid, Softmax, SquaredError, Words
-
-RESPONSES: dict[str, type[Any]] = {cls.__name__: cls for cls in (SquaredError, Softmax, Sigmoid, Ordinal, Poisson, Words)}
-# What partial_fit leaves for the next one.
-STREAM = {"_state", "_rng", "_total_weight"}
+from mirrorlda.method.responses import OF_NUMBERS, Ordinal, Poisson, Sigmoid, Softmax, SquaredError, Words, link_of
+from mirrorlda.method.targets.classes import Classes, Labels
+from mirrorlda.method.targets.numbers import Levels, Numbers
 
 # Scores and predictions of at most this size, and gamma times it, stay in the range of float32.
 _LARGEST = 1e35
@@ -97,7 +94,7 @@ def check_parameter(name: str, value: Any) -> None:
 
 def check_fitted(model: Any) -> None:
     """Shapes agree with each other, and numbers are in the range that predictions need."""
-    phi = check_phi(model.components_.T)
+    check_phi(model.components_.T)
     n_topics, n_words = model.components_.shape
     _check_array(model, "alpha_", (n_topics,), above=0, most=_LARGEST)
     _check_array(model, "topic_shares_", (n_topics,), least=0, most=2)
@@ -111,70 +108,58 @@ def check_fitted(model: Any) -> None:
         raise ValueError(f"the vocabulary has {len(model.vocabulary_)} words, expected {n_words}")
     if not isinstance(getattr(model, "data_fingerprint_", ""), str):
         raise ValueError("the data's fingerprint is not a string")
-    if hasattr(model, "target_names_"):
-        names = model.target_names_
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise ValueError("target_names_ is not a list of strings")
-        if len(names) != getattr(model, "_n_targets", 0):
-            raise ValueError(f"there are {len(names)} names of targets, expected those of the model")
-    if isinstance(model, TopicRegressor):
-        _check_regressor(model)
-    elif isinstance(model, TopicClassifier):
-        _check_classifier(model)
-    elif model._learned_response != Words():
+    targets = model.targets_
+    if isinstance(targets, Numbers):
+        _check_numbers(model, targets)
+    elif isinstance(targets, Classes | Labels):
+        _check_classes(model, targets)
+    elif targets.response != Words():
         raise ValueError("the response of a TopicModel is not Words")
-    model._layers(phi, model._response(), model.alpha_)
-    _check_stream(model)
+    model.fitted_model()
+    if hasattr(model, "stream_"):
+        _check_stream(model, model.stream_)
 
 
-def _check_regressor(model: TopicRegressor) -> None:
-    response, fitted_with, n_targets = model._fitted_response, model._fitted_with, model._n_targets
-    if not is_whole(n_targets, 1, 2**31) or type(model._one_dimensional) is not bool:
-        raise ValueError("the targets' number or dimension is none")
-    if model._one_dimensional and n_targets != 1:
+def _check_numbers(model: Any, targets: Numbers) -> None:
+    response, asked_for, n_targets = targets.response, targets.asked_for, targets.n_targets
+    if targets.target_names is not None and len(targets.target_names) != n_targets:
+        raise ValueError(f"there are {len(targets.target_names)} names of targets, expected {n_targets}")
+    if targets.is_flat and n_targets != 1:
         raise ValueError(f"targets of one dimension have {n_targets} columns")
-    for name in ("_mean", "_scale"):
-        _check_array(model, name, (n_targets,), least=-_LARGEST, most=_LARGEST, dtypes=(np.float64,))
-    names = {"gaussian": SquaredError, "ordinal": Ordinal, "poisson": Poisson}
-    if isinstance(fitted_with, str) and (fitted_with not in names or type(response) is not names[fitted_with]):
-        raise ValueError(f"the response is a {type(response).__name__}, which does not go with {fitted_with[:40]!r}")
-    if not isinstance(fitted_with, str) and (fitted_with is None or fitted_with != response):
+    for name in ("mean", "scale"):
+        _check_array(targets, name, (n_targets,), least=-_LARGEST, most=_LARGEST, dtypes=(np.float64,))
+    if isinstance(asked_for, str) and (asked_for not in OF_NUMBERS or type(response) is not OF_NUMBERS[asked_for]):
+        raise ValueError(f"the response is a {type(response).__name__}, which does not go with {asked_for[:40]!r}")
+    if not isinstance(asked_for, str) and (asked_for is None or asked_for != response):
         raise ValueError("the response is not the one that the model was fitted with")
-    n_outputs: int | None = n_targets
-    if isinstance(response, Ordinal):
-        n_outputs = response.n_levels - 1
-    elif type(response) not in (SquaredError, Poisson, Sigmoid):
-        n_outputs = None
-    _check_coefficients(model, response, n_outputs)
-    has_levels = fitted_with == "ordinal" if isinstance(fitted_with, str) else False
-    if hasattr(model, "levels_") != has_levels:
+    n_outputs: int | None = n_targets if link_of(response) in ("gaussian", "poisson", "sigmoid") else None
+    _check_coefficients(model, response, response.n_levels - 1 if isinstance(response, Ordinal) else n_outputs)
+    if isinstance(targets, Levels) != (isinstance(asked_for, str) and isinstance(response, Ordinal)):
         raise ValueError("levels are there without an ordinal response, or are missing with one")
-    if has_levels:
+    if isinstance(targets, Levels):
         assert isinstance(response, Ordinal)
-        _check_array(model, "levels_", (response.n_levels,), least=-_LARGEST, most=_LARGEST, dtypes=(np.float64,))
-        if not (np.diff(model.levels_) > 0).all() or n_targets != 1:
+        _check_array(targets, "levels", (response.n_levels,), least=-_LARGEST, most=_LARGEST, dtypes=(np.float64,))
+        if not (np.diff(targets.levels) > 0).all() or n_targets != 1:
             raise ValueError("the levels are not ascending, or there is more than one target")
-    scale = np.abs(model._scale)
-    if not ((scale == 0) | (scale >= 1 / _LARGEST)).all() or not (np.abs(model._fitted_U()) <= _LARGEST).all():
+    scale = np.abs(targets.scale)
+    if not ((scale == 0) | (scale >= 1 / _LARGEST)).all() or not (np.abs(targets.U_of(model.coef_)) <= _LARGEST).all():
         raise ValueError("the targets' scale is too small")
     _check_array(model, "noise_std_", (n_targets,), least=0, most=_LARGEST)
 
 
-def _check_classifier(model: TopicClassifier) -> None:
-    response, classes = model._fitted_response, model.classes_
-    if type(model._is_multilabel) is not bool:
-        raise ValueError("whether there are several labels a document is not said")
-    if classes.dtype.kind == "f" and not np.isfinite(classes).all():
+def _check_classes(model: Any, targets: Classes | Labels) -> None:
+    response, known, are_labels = targets.response, targets.known, isinstance(targets, Labels)
+    if known.dtype.kind == "f" and not np.isfinite(known).all():
         raise ValueError("classes are not finite")
     # Labels may be names in any order.
-    if len(classes) < (1 if model._is_multilabel else 2) or not (model._is_multilabel or all(classes[:-1] < classes[1:])):
+    if len(known) < (1 if are_labels else 2) or not (are_labels or all(known[:-1] < known[1:])):
         raise ValueError("classes are too few, or not ascending")
-    n_outputs = len(classes) if type(response) in (Softmax, Sigmoid) else None
-    if type(response) in RESPONSES.values() and type(response) is not (Sigmoid if model._is_multilabel else Softmax):
+    is_ours = link_of(response) != "other"
+    if is_ours and type(response) is not (Sigmoid if are_labels else Softmax):
         raise ValueError(f"the response {type(response).__name__} does not go with the classes")
-    if isinstance(response, Softmax) and response.n_classes not in (None, len(classes)):
-        raise ValueError(f"the response has {response.n_classes} classes, expected {len(classes)}")
-    _check_coefficients(model, response, n_outputs)
+    if isinstance(response, Softmax) and response.n_classes not in (None, len(known)):
+        raise ValueError(f"the response has {response.n_classes} classes, expected {len(known)}")
+    _check_coefficients(model, response, len(known) if is_ours else None)
 
 
 def _check_coefficients(model: Any, response: Any, n_outputs: int | None) -> None:
@@ -185,26 +170,20 @@ def _check_coefficients(model: Any, response: Any, n_outputs: int | None) -> Non
     gammas = () if type(response) in (SquaredError, Poisson) else (model.gamma, getattr(response, "gamma", 1.0))
     if any(_is_number(gamma) and not float(gamma) * largest <= _LARGEST for gamma in gammas):
         raise ValueError(f"gamma times the coefficients is beyond {_LARGEST:g}")
-    learned = model._learned_response
-    if learned is None or isinstance(learned, str) or type(learned) is not type(response):
-        raise ValueError("the response that was learned with is not the one that was fitted")
 
 
-def _check_stream(model: Any) -> None:
+def _check_stream(model: Any, stream: Stream) -> None:
     """The state of `partial_fit`."""
-    present = {name for name in STREAM if hasattr(model, name)}
-    if not present:
-        return
-    if present != STREAM or not _is_number(model._total_weight, 1e300) or model._total_weight < 0:
+    if not _is_number(stream.total_weight, 1e300) or stream.total_weight < 0:
         raise ValueError("the state of partial_fit is not complete")
+    n_outputs = len(model.coef_) if model.has_targets else 0
     n_topics, n_words = model.components_.shape
-    n_outputs = len(model._fitted_U())
-    if model._state.phi.shape != (n_words, n_topics) or model._state.U.shape != (n_outputs, n_topics):
+    if stream.state.phi.shape != (n_words, n_topics) or stream.state.U.shape != (n_outputs, n_topics):
         raise ValueError("the state of partial_fit has other words, topics or outputs than the model")
 
 
 def _check_array(
-    model: Any,
+    owner: Any,
     name: str,
     shape: tuple[int | None, ...],
     *,
@@ -213,7 +192,7 @@ def _check_array(
     most: float,
     dtypes: tuple[Any, ...] = (np.float32, np.float64),
 ) -> None:
-    array = getattr(model, name)
+    array = getattr(owner, name)
     if array.shape != shape or array.dtype not in dtypes:
         raise ValueError(f"{name} is {array.dtype} of shape {array.shape}, expected {np.dtype(dtypes[-1])} of shape {shape}")
     if not ((array > above) & (array >= least) & (array <= most)).all():

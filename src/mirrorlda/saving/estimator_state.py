@@ -21,19 +21,23 @@ from mirrorlda.data.files.json_values import (
 )
 from mirrorlda.data.files.tensors import generator_as_json, generator_from_json
 from mirrorlda.data.text import TextDefinition, Vocabulary
-from mirrorlda.estimators.base import TopicEstimator
 from mirrorlda.estimators.classifier import TopicClassifier
+from mirrorlda.estimators.estimator import TopicEstimator
+from mirrorlda.estimators.fitting import Stream
 from mirrorlda.estimators.regressor import TopicRegressor
 from mirrorlda.estimators.topic_model import TopicModel
-from mirrorlda.method.responses import Ordinal, Response
-from mirrorlda.saving.bounds import RESPONSES, STREAM, check_fitted, check_parameter, is_whole
+from mirrorlda.method.responses import BUILT_IN, Ordinal, Response
+from mirrorlda.method.targets.classes import Classes, Labels
+from mirrorlda.method.targets.numbers import Levels, Numbers
+from mirrorlda.method.targets.record import NoTargets, Targets
+from mirrorlda.saving.bounds import check_fitted, check_parameter, is_whole
 from mirrorlda.training import mirror_descent
 
 Arrays = dict[str, np.ndarray]
 
 ESTIMATORS: dict[str, type[TopicEstimator]] = {cls.__name__: cls for cls in (TopicModel, TopicRegressor, TopicClassifier)}
 
-# What a fit sets: always, or sometimes.
+# What a fit leaves, always or sometimes, by the names that files have for it.
 _ALWAYS = {
     "TopicModel": {"components_", "alpha_", "topic_shares_", "history_", "n_features_in_", "_learned_response"},
 }
@@ -41,7 +45,9 @@ _ALWAYS["TopicRegressor"] = _ALWAYS["TopicModel"] | {
     *("coef_", "noise_std_", "_fitted_response", "_fitted_with", "_n_targets", "_one_dimensional", "_mean", "_scale"),
 }
 _ALWAYS["TopicClassifier"] = _ALWAYS["TopicModel"] | {"coef_", "classes_", "_is_multilabel", "_fitted_response"}
-_SOMETIMES = {"target_names_", "word_weights_", "levels_", "feature_names_in_", "data_fingerprint_", "vocabulary_", *STREAM}
+# What partial_fit leaves for the next one.
+_STREAM = {"_state", "_rng", "_total_weight"}
+_SOMETIMES = {"target_names_", "word_weights_", "levels_", "feature_names_in_", "data_fingerprint_", "vocabulary_", *_STREAM}
 # Set by scikit-learn's set_output, before or after a fit.
 _OUTPUT = "_sklearn_output_config"
 # Set by scikit-learn's set_fit_request and the like: what a program passes on to a model, which is no part of the model.
@@ -72,7 +78,8 @@ def as_arrays(model: TopicEstimator) -> tuple[Arrays, dict[str, Any]]:
     for name, value in parameters.items():
         check_parameter(name, value)
         meta["parameters"][name] = _response_as_json(value) if name == "response" else _named(name, as_json, value)
-    found = set(vars(model)) - set(parameters) - {_OUTPUT, ROUTING}
+    attributes = _by_names_of_files({name: value for name, value in vars(model).items() if name not in parameters})
+    found = set(attributes) - {_OUTPUT, ROUTING}
     if _OUTPUT in vars(model):
         meta["output"] = as_json(vars(model)[_OUTPUT])
     if not found:
@@ -82,7 +89,7 @@ def as_arrays(model: TopicEstimator) -> tuple[Arrays, dict[str, Any]]:
     if missing := _ALWAYS[kind] - found:
         raise ValueError(f"the {kind} lacks the attributes {', '.join(sorted(missing))} of a fit")
     check_fitted(model)
-    arrays, meta["fitted"] = _fitted_as_arrays(vars(model))
+    arrays, meta["fitted"] = _fitted_as_arrays(attributes)
     if len(names := own_responses(meta)) > 1:
         raise ValueError(f"the {kind} has several responses of one's own, {', '.join(sorted(names))}: fit it with the last one")
     return arrays, meta
@@ -115,7 +122,7 @@ def from_arrays(arrays: Arrays, meta: Any, response: Response | None = None) -> 
         attributes = _fitted_from_arrays(arrays, meta["fitted"], response)
         if not _ALWAYS[kind] <= set(attributes) <= _ALWAYS[kind] | _SOMETIMES:
             raise ValueError(f"the fitted attributes are not those of a {kind}")
-        model.__dict__.update(attributes)
+        model.__dict__.update(_by_names_of_estimators(kind, attributes))
         check_fitted(model)
     elif arrays:
         raise ValueError(f"found arrays for a {kind} that is not fitted")
@@ -151,6 +158,67 @@ def vocabulary_from_arrays(arrays: Arrays, meta: Any) -> Vocabulary:
 
 
 # Fitted attributes, one way and the other.
+
+
+def _by_names_of_files(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Targets and stream in the parts that files have had from their first version on."""
+    found = dict(attributes)
+    if "targets_" in found:
+        found |= _parts_of_targets(found.pop("targets_"))
+    if "stream_" in found:
+        stream: Stream = found.pop("stream_")
+        found |= {"_state": stream.state, "_rng": stream.rng, "_total_weight": stream.total_weight}
+    return found
+
+
+def _parts_of_targets(targets: Targets) -> dict[str, Any]:
+    parts: dict[str, Any] = {"_learned_response": targets.response}
+    if isinstance(targets, NoTargets):
+        return parts
+    parts["_fitted_response"] = targets.response
+    if isinstance(targets, Classes | Labels):
+        return parts | {"classes_": targets.known, "_is_multilabel": isinstance(targets, Labels)}
+    assert isinstance(targets, Numbers)
+    parts |= {"_fitted_with": targets.asked_for, "_n_targets": targets.n_targets, "_one_dimensional": targets.is_flat}
+    parts |= {"_mean": targets.mean, "_scale": targets.scale}
+    if isinstance(targets, Levels):
+        parts["levels_"] = targets.levels
+    return parts if targets.target_names is None else parts | {"target_names_": targets.target_names}
+
+
+def _by_names_of_estimators(kind: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    found = dict(attributes)
+    found["targets_"] = _targets_from(kind, found)
+    present = _STREAM & set(found)
+    if present:
+        if present != _STREAM:
+            raise ValueError("the state of partial_fit is not complete")
+        found["stream_"] = Stream(found.pop("_state"), found.pop("_rng"), found.pop("_total_weight"))
+    return found
+
+
+def _targets_from(kind: str, found: dict[str, Any]) -> Targets:
+    """The targets, whose parts are taken out of what was `found`."""
+    learned, response = found.pop("_learned_response"), found.pop("_fitted_response", None)
+    if kind == "TopicModel":
+        return NoTargets(learned)
+    if isinstance(learned, str) or type(learned) is not type(response) or response is None:
+        raise ValueError("the response that was learned with is not the one that was fitted")
+    if kind == "TopicClassifier":
+        is_multilabel = found.pop("_is_multilabel")
+        if type(is_multilabel) is not bool:
+            raise ValueError("whether there are several labels a document is not said")
+        return (Labels if is_multilabel else Classes)(response, found.pop("classes_"))
+    n_targets, is_flat = found.pop("_n_targets"), found.pop("_one_dimensional")
+    names, mean, scale = found.pop("target_names_", None), found.pop("_mean"), found.pop("_scale")
+    if not is_whole(n_targets, 1, 2**31) or type(is_flat) is not bool or mean.shape != (n_targets,):
+        raise ValueError("the number or the dimension of the targets is not what the rest of the file says")
+    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise ValueError("target_names_ is not a list of strings")
+    asked_for = found.pop("_fitted_with")
+    if "levels_" in found:
+        return Levels(response, is_flat, asked_for, names, mean=mean, scale=scale, levels=found.pop("levels_"))
+    return Numbers(response, is_flat, asked_for, names, mean=mean, scale=scale)
 
 
 def _fitted_as_arrays(attributes: Mapping[str, Any]) -> tuple[Arrays, dict[str, Any]]:
@@ -217,7 +285,7 @@ def _response_as_json(value: Any) -> Any:
     if value is None or isinstance(value, str):
         return value
     name = type(value).__name__
-    if RESPONSES.get(name) is type(value):
+    if BUILT_IN.get(name) is type(value):
         return {"response": name, "fields": {field: as_json(item) for field, item in asdict(value).items()}}
     return {"own": type(value).__qualname__}
 
@@ -233,9 +301,9 @@ def _response_from_json(value: Any, own: Response | None) -> Any:
         if type(own).__qualname__ != value["own"]:
             raise ValueError(f"the response is a {type(own).__qualname__!r}, but the model was saved with {value['own'][:80]!r}")
         return own
-    if not isinstance(value, dict) or set(value) != {"response", "fields"} or value["response"] not in tuple(RESPONSES):
+    if not isinstance(value, dict) or set(value) != {"response", "fields"} or value["response"] not in tuple(BUILT_IN):
         raise ValueError("found no response that is known")
-    cls, given = RESPONSES[value["response"]], value["fields"]
+    cls, given = BUILT_IN[value["response"]], value["fields"]
     if not isinstance(given, dict) or not set(given) <= {field.name for field in fields(cls)}:
         raise ValueError(f"found fields that {cls.__name__} does not have")
     found = {name: from_json(item) for name, item in given.items()}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from mirrorlda.data.corpus.corpus import Corpus
 from mirrorlda.data.corpus.shards import BLOCK_DOCS
 from mirrorlda.data.documents import Documents
 from mirrorlda.data.parts import PART_DOCS, ahead, chunks
+from mirrorlda.method.targets.record import Targets
 from mirrorlda.training.epoch_order import windows
 
 # At most so many are held out, and judged after every epoch.
@@ -32,6 +33,10 @@ class Source(Protocol):
     def total_weight(self) -> float: ...
 
     @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the counts."""
+
+    @property
     def fingerprint(self) -> str:
         """Differs where documents or targets differ."""
 
@@ -46,11 +51,39 @@ class Source(Protocol):
     def hold_out(self, fraction: float, seed: int) -> tuple[Self, Examples]:
         """The others, and a random fraction of the documents."""
 
+    def encoded(self, encode: Encoding) -> Self:
+        """With targets as the response takes them."""
+
+    def labelled_targets(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """All targets, as they are, and their weights, some at a time."""
+
     def without_unlabelled(self) -> Self:
         """Only documents that have a target."""
 
     def completed(self, targets: Callable[[Documents], np.ndarray]) -> Self:
         """Documents without a target take the one that `targets` says."""
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """From targets as users have them to those that the response takes; `weigh` gives documents weights by their targets."""
+
+    targets: Targets
+    weigh: Callable[[np.ndarray], np.ndarray] | None = None
+
+    def __call__(self, examples: Examples) -> Examples:
+        weights, labelled = examples.weights, examples.labelled
+        if self.weigh is not None:
+            weights, known = weights.copy(), slice(None) if labelled is None else labelled
+            weights[known] *= self.weigh(examples.y[known])
+        y = self.targets.encode(examples.y, examples.documents.counts.dtype)
+        return Examples(examples.documents, y, weights, labelled)
+
+    def stored(self, examples: Examples) -> Examples:
+        """Examples of a corpus, which has no targets that could stand for those that are not there."""
+        if examples.labelled is not None:
+            examples.y[~examples.labelled] = self.targets.placeholder
+        return self(examples)
 
 
 @dataclass(frozen=True)
@@ -72,6 +105,11 @@ class Examples:
         return math.fsum(self.weights)
 
     @property
+    def dtype(self) -> np.dtype[Any]:
+        dtype: np.dtype[Any] = self.documents.counts.dtype
+        return dtype
+
+    @property
     def fingerprint(self) -> str:
         digest, documents = sha256(), self.documents
         for array in (documents.indptr, documents.indices, documents.counts, self.y, self.weights, self.labelled):
@@ -83,6 +121,11 @@ class Examples:
     def lengths(self) -> np.ndarray:
         """Sum of the counts of each document."""
         return self.documents.totals()
+
+    def as_type(self, dtype: Any) -> Examples:
+        """With counts of this type."""
+        counts = self.documents.counts.astype(dtype, copy=False)
+        return replace(self, documents=replace(self.documents, counts=counts))
 
     def take(self, numbers: np.ndarray) -> Examples:
         labelled = None if self.labelled is None else self.labelled[numbers]
@@ -101,6 +144,14 @@ class Examples:
         numbers = _held_out(self.n_docs, fraction, seed)
         return self.take(np.delete(np.arange(self.n_docs), numbers)), self.take(numbers)
 
+    def encoded(self, encode: Encoding) -> Examples:
+        return encode(self)
+
+    def labelled_targets(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        known = self.without_unlabelled()
+        for numbers in chunks(known.n_docs, PART_DOCS):
+            yield known.y[numbers], known.weights[numbers]
+
     def without_unlabelled(self) -> Examples:
         return self if self.labelled is None else replace(self.take(np.flatnonzero(self.labelled)), labelled=None)
 
@@ -115,16 +166,21 @@ class Examples:
 
 @dataclass(frozen=True)
 class StoredExamples:
-    """Documents of a corpus on disk, their counts as they are or `logarithmic`.
+    """Documents of a corpus on disk, their counts as they are or `logarithmic`, with or without the targets that it holds.
 
-    `encode` makes examples of some of them: targets as the response takes them, and weights, whose `total` is exact.
+    `encode` makes of some of them what the response takes; the `total` of their weights is exact.
     """
 
     corpus: Corpus
-    encode: Callable[[Documents, np.ndarray | None, np.ndarray | None], Examples]
-    total: Fraction
     logarithmic: bool
+    has_targets: bool
+    total: Fraction
+    encode: Encoding | None = None
     targets: Callable[[Documents], np.ndarray] | None = None
+
+    @classmethod
+    def of(cls, corpus: Corpus, *, logarithmic: bool, has_targets: bool) -> StoredExamples:
+        return cls(corpus, logarithmic, has_targets, Fraction(corpus.n_docs))
 
     @property
     def n_docs(self) -> int:
@@ -135,13 +191,34 @@ class StoredExamples:
         return rounded(self.total)
 
     @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.float32)
+
+    @property
     def fingerprint(self) -> str:
         return self.corpus.fingerprint
 
     def take(self, numbers: np.ndarray) -> Examples:
-        y, labelled = (None, None) if self.corpus.target is None else self.corpus.targets(numbers)
-        examples = self.encode(self.corpus.take(numbers, logarithmic=self.logarithmic), y, labelled)
+        documents = self.corpus.take(numbers, logarithmic=self.logarithmic)
+        if not self.has_targets:
+            return Examples(documents, documents.totals(), np.ones(len(numbers)))
+        y, labelled = self.corpus.targets(numbers)
+        examples = Examples(documents, y, np.ones(len(numbers)), None if labelled.all() else labelled)
+        if self.encode is not None:
+            examples = self.encode.stored(examples)
         return examples if self.targets is None else examples.completed(self.targets)
+
+    def encoded(self, encode: Encoding) -> StoredExamples:
+        total = self.total
+        if encode.weigh is not None:
+            weights = (exact_sum(encode.weigh(y)) for y, _ in self.labelled_targets())
+            total = sum(weights, Fraction(0)) + (self.n_docs - self.corpus.select(labelled=True).n_docs)
+        return replace(self, encode=encode, total=total)
+
+    def labelled_targets(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        known = self.corpus.select(labelled=True)
+        for numbers in chunks(known.n_docs, PART_DOCS):
+            yield known.targets(numbers)[0], np.ones(len(numbers))
 
     def batches(self, size: int, seed: int, first: int = 0) -> Iterator[tuple[Examples, np.ndarray]]:
         order = windows(self.n_docs, self.corpus.n_entries, size, seed, first)
@@ -175,6 +252,8 @@ class StoredExamples:
         return replace(self, corpus=self.corpus.without(numbers), total=total), held_out
 
     def without_unlabelled(self) -> StoredExamples:
+        if not self.has_targets:
+            return self
         labelled = self.corpus.select(labelled=True)
         # What has no target weighs 1.
         total = self.total - (self.n_docs - labelled.n_docs)

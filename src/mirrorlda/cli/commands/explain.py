@@ -36,13 +36,13 @@ def command(model: str, text: str, output: str | None, n_words: int, as_json: bo
     mirrorlda explain model/ "..." --of complaint --json
     """
     from mirrorlda.inspect.explain import explain
-    from mirrorlda.inspect.parts import parts_of
+    from mirrorlda.method.fitted_model import model_of
     from mirrorlda.saving.save_load import load
 
     if os.path.isfile(text):
         say(f"{text} is taken for the text itself; what is in the file: mirrorlda explain {model} - < {text}")
     loaded, text = load(model), sys.stdin.read() if text == "-" else text
-    if not hasattr(parts_of(loaded).estimator, "coef_"):
+    if not model_of(loaded).is_supervised:
         topics = _topics_of(loaded, text)
         if as_json:
             print_json({"topics": [{"topic": topic, "share": share, "words": words} for share, topic, words in topics]})
@@ -96,12 +96,12 @@ def _predicted(prediction: dict[str, Any]) -> str:
 
 def _topics_of(model: Any, text: str) -> list[tuple[float, int, list[str]]]:
     """Share, number and words of the topics of a text, the largest share first."""
-    from mirrorlda.inspect.parts import parts_of
     from mirrorlda.inspect.topics import relevant_words
+    from mirrorlda.method.fitted_model import model_of
 
-    parts = parts_of(model)
-    theta = parts.estimator.transform(parts.scaled(parts.counted([text])))[0]
-    words = relevant_words(parts.estimator.components_, parts.estimator.topic_shares_, parts.names, n_words=5)
+    read = model_of(model)
+    theta = read.proportions(read.count([text]))[0]
+    words = relevant_words(read.components, read.shares, read.names, n_words=5)
     return sorted(((float(share), topic, words[topic]) for topic, share in enumerate(theta)), reverse=True)
 
 

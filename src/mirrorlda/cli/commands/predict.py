@@ -53,19 +53,18 @@ def command(model: str, files: tuple[str, ...], output: str, **options: Any) -> 
     """
     from mirrorlda.data.corpus.corpus import Corpus
     from mirrorlda.estimators.predict_files import predict_files
-    from mirrorlda.inspect.parts import parts_of
+    from mirrorlda.method.fitted_model import estimator_of, model_of
     from mirrorlda.saving import model_folder
 
     if options["ray"] and output == "-":
         raise click.UsageError("with --ray the output is a folder of Parquet files: --output")
     loaded, about = model_folder.read(model)
-    estimator = parts_of(loaded).estimator
     wanted, chosen = options["output_format"], {}
     source: Any
     if is_corpus(files):
         source, found = Corpus(files[0]), "csv"
     else:
-        source, reading = named(files), as_trained(about, estimator, files, options)
+        source, reading = named(files), as_trained(about, model_of(loaded), files, options)
         reading.pop("label_separator", None)
         found = reading["format"]
         chosen = {"columns": _kept(options["columns"], found), **reading}
@@ -77,7 +76,7 @@ def command(model: str, files: tuple[str, ...], output: str, **options: Any) -> 
         wanted = found if found in _STREAMED else "csv"
     is_watched = output != "-" and not options["quiet"]
     with cluster_at(options["ray"], files) as cluster:
-        estimator.set_params(n_jobs=n_threads_there(options["jobs"], cluster))
+        estimator_of(loaded).set_params(n_jobs=n_threads_there(options["jobs"], cluster))
         chosen |= {"topics": options["topics"], "output_format": wanted, "cluster": cluster, "verbose": is_watched}
         n_docs = predict_files(loaded, source, output, **chosen)
     if output != "-":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,6 +27,9 @@ from mirrorlda.cli.data import (
 )
 from mirrorlda.cli.sections import Sectioned
 from mirrorlda.cli.terminal import say, warn
+
+if TYPE_CHECKING:
+    from mirrorlda.method.fitted_model import FittedModel
 
 _MODEL_FILES = ("model.mirrorlda", "about.json", "config.toml")
 # Documents among which those are looked for that show a topic best.
@@ -73,7 +76,7 @@ def command(model: str, output: str, **options: Any) -> None:
     mirrorlda report model/ -o - | gzip > report.html.gz
     """
     from mirrorlda.evaluation import evaluate
-    from mirrorlda.inspect.parts import parts_of
+    from mirrorlda.method.fitted_model import model_of
     from mirrorlda.report import report
     from mirrorlda.saving import model_folder
 
@@ -82,23 +85,23 @@ def command(model: str, output: str, **options: Any) -> None:
     if output != "-":
         check_apart(output, model, *options["data"], *(os.path.join(model, name) for name in _MODEL_FILES))
     loaded, about = model_folder.read(model)
-    estimator = parts_of(loaded).estimator
+    read = model_of(loaded)
     shown: dict[str, Any] = {
         "evaluation": None if about is None else about.evaluation,
         "title": options["title"] or _title(model, about),
-        "configuration": None if about is None else _configuration(about, estimator),
+        "configuration": None if about is None else _configuration(about, read),
         "max_words": options["max_words"],
     }
     if options["data"]:
-        targets = _targets(about, estimator, options)
-        if targets or not options["documents"] or not hasattr(estimator, "coef_"):
-            with corpus_of(loaded, about, options["data"], options) as (_, corpus):
+        targets = _targets(about, read, options)
+        if targets or not options["documents"] or not read.is_supervised:
+            with corpus_of(loaded, about, options["data"], options) as (estimator, corpus):
                 shown["evaluation"] = evaluate(estimator, corpus)
             if learned_from(about, options["data"]) and not options["split"]:
                 warn(LEARNED)
                 shown["evaluation"] = replace(shown["evaluation"], notes=[*shown["evaluation"].notes, LEARNED])
         if options["documents"]:
-            shown["documents"], shown["truths"] = _documents(about, estimator, targets, options)
+            shown["documents"], shown["truths"] = _documents(about, read, targets, options)
     report(loaded, sys.stdout.buffer if output == "-" else output, **shown)
     if output != "-":
         say(f"{output}: {os.path.getsize(output) / 1e6:.1f} MB", options["quiet"])
@@ -113,12 +116,12 @@ def _title(model: str, about: Any) -> str:
     return f"{stem}: {', '.join(about.targets)}" if about.targets else stem
 
 
-def _configuration(about: Any, estimator: Any) -> dict[str, Any]:
+def _configuration(about: Any, model: FittedModel) -> dict[str, Any]:
     """What a page says of how the model was made: names of files, but not where they are; parameters it has from the model."""
     from mirrorlda.cli.commands.train import command as train
     from mirrorlda.cli.parameters import PARAMETERS
 
-    parameters = {parameter.flag.lstrip("-") for parameter in PARAMETERS} | set(estimator.get_params(deep=False))
+    parameters = {parameter.flag.lstrip("-") for parameter in PARAMETERS} | set(model.parameters)
     defaults = {max(parameter.opts, key=len).lstrip("-"): parameter.default for parameter in train.params}
     shown: dict[str, Any] = {"n_docs": about.n_docs, "seconds": about.seconds, "task": about.task}
     others: dict[str, Any] = {}
@@ -134,14 +137,14 @@ def _configuration(about: Any, estimator: Any) -> dict[str, Any]:
     return {**shown, "others": others}
 
 
-def _targets(about: Any, estimator: Any, options: dict[str, Any]) -> list[str]:
+def _targets(about: Any, model: FittedModel, options: dict[str, Any]) -> list[str]:
     """Columns of the target; none where documents are only to be shown and their files have no such column."""
     from mirrorlda.data.readers.rows import no_column
 
     is_named = options["target"] or (about is not None and about.targets)
-    if not hasattr(estimator, "coef_") or (options["documents"] and not is_named):
+    if not model.is_supervised or (options["documents"] and not is_named):
         return []
-    targets = columns(about, options, estimator)[1]
+    targets = columns(about, options, model)[1]
     if options["target"] or not options["documents"] or is_corpus(options["data"]):
         return targets
     there = column_names(options["data"], taken(dict(options)))
@@ -154,15 +157,15 @@ def _targets(about: Any, estimator: Any, options: dict[str, Any]) -> list[str]:
 
 
 def _documents(
-    about: Any, estimator: Any, targets: list[str], options: dict[str, Any]
+    about: Any, model: FittedModel, targets: list[str], options: dict[str, Any]
 ) -> tuple[list[str], list[str | None] | None]:
     """The first texts of the data, and what their targets are."""
     from mirrorlda.data.readers import read
 
     if is_corpus(options["data"]):
         raise click.UsageError("a corpus holds no texts to show: give --data the files that it was made of")
-    reading = as_trained(about, estimator, options["data"], options)
-    is_labels = len(targets) == 1 and getattr(estimator, "_is_multilabel", False)
+    reading = as_trained(about, model, options["data"], options)
+    is_labels = len(targets) == 1 and model.targets.task == "multilabel"
     kinds = dict.fromkeys(targets, "labels" if is_labels else "any")
     if not is_labels:
         reading.pop("label_separator", None)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mirrorlda.cli.data import model_argument
 from mirrorlda.cli.terminal import as_json, print_json, show, signed, table
+
+if TYPE_CHECKING:
+    from mirrorlda.inspect.topics import TopicTable
 
 
 @click.command()
@@ -40,42 +43,29 @@ def command(model: str, n_words: int, relevance: float, as_json: bool) -> None:
 
 def listed(model: Any, n_words: int, relevance: float) -> list[dict[str, Any]]:
     """The topics as plain values, in the order in which people read them."""
-    from mirrorlda.inspect.parts import parts_of
-    from mirrorlda.inspect.topics import effects, ordered, relevant_words
-
-    parts = parts_of(model)
-    estimator = parts.estimator
-    names, values = effects(estimator)
-    words = relevant_words(estimator.components_, estimator.topic_shares_, parts.names, n_words=n_words, relevance=relevance)
-    return [
-        {
-            "topic": int(topic),
-            "share": float(estimator.topic_shares_[topic]),
-            "effects": {name: float(row[topic]) for name, row in zip(names, values, strict=True)},
-            "words": words[topic],
-        }
-        for topic in ordered(estimator)
-    ]
+    found = _table_of(model, n_words, relevance)
+    effects = [dict(zip(found.effect_names, column, strict=True)) for column in found.effects.T.tolist()]
+    rows = zip(found.topics, found.shares.tolist(), effects, found.words, strict=True)
+    return [dict(zip(("topic", "share", "effects", "words"), row, strict=True)) for row in rows]
 
 
 def as_table(model: Any, n_words: int, relevance: float, *, least_share: float = 0.0) -> Any:
-    """The topics as a table: with several targets or classes, the one that a topic moves most."""
-    from mirrorlda.inspect.parts import parts_of
+    """The topics as a table; those with a smaller share are left out."""
+    found = _table_of(model, n_words, relevance)
+    shown = [row for row, share in enumerate(found.shares) if share >= least_share]
+    largest = float(abs(found.effects[:, shown]).max(initial=0))
+    columns: dict[str, list[Any]] = {
+        "topic": [found.topics[row] for row in shown],
+        "share": [f"{found.shares[row]:.1%}" for row in shown],
+    }
+    for title, cells in found.effect_columns():
+        columns[title] = [cells[row] if isinstance(cells, list) else signed(cells[row], largest) for row in shown]
+    columns["words"] = [" ".join(found.words[row]) for row in shown]
+    return table(list(columns), zip(*columns.values(), strict=True), left=("for", "words"))
 
-    everything = listed(model, n_words, relevance)
-    rows, names = [row for row in everything if row["share"] >= least_share], list(everything[0]["effects"])
-    largest = max((abs(value) for row in rows for value in row["effects"].values()), default=0.0)
-    titles, cells = ["topic", "share"], [[row["topic"], f"{row['share']:.1%}"] for row in rows]
-    if len(names) == 1:
-        estimator = parts_of(model).estimator
-        titles.append(f"for {names[0]}" if hasattr(estimator, "classes_") else f"effect on {names[0]}")
-        for row, line in zip(rows, cells, strict=True):
-            line.append(signed(row["effects"][names[0]], largest))
-    elif names:
-        titles += ["most for", "effect"]
-        for row, line in zip(rows, cells, strict=True):
-            name = max(names, key=lambda name, row=row: row["effects"][name])  # type: ignore[misc]
-            line += [name, signed(row["effects"][name], largest)]
-    for row, line in zip(rows, cells, strict=True):
-        line.append(" ".join(row["words"]))
-    return table([*titles, "words"], cells, left=("most for", "words"))
+
+def _table_of(model: Any, n_words: int, relevance: float) -> TopicTable:
+    from mirrorlda.inspect.topics import topic_table
+    from mirrorlda.method.fitted_model import model_of
+
+    return topic_table(model_of(model), n_words=n_words, relevance=relevance)

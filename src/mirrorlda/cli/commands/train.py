@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from mirrorlda.cli.commands.prepare import text_options
 from mirrorlda.cli.data import (
     TABLES,
     cluster_at,
@@ -31,6 +30,7 @@ from mirrorlda.cli.data import (
 from mirrorlda.cli.parameters import Configured, as_toml, effective, estimator, hyperparameters, unfinished
 from mirrorlda.cli.sources import TARGET_KINDS, Parts, known, parts_of, task_of
 from mirrorlda.cli.terminal import as_json, print_json, say, show, warn
+from mirrorlda.cli.words import text_options
 
 if TYPE_CHECKING:
     from mirrorlda.data.corpus.corpus import Corpus

@@ -11,7 +11,7 @@ import numpy as np
 from mirrorlda.data.corpus.corpus import Corpus
 from mirrorlda.evaluation.metrics.prediction import auc, predictive_r2
 from mirrorlda.method.inference import check_whole
-from mirrorlda.method.targets import array_of, without_missing
+from mirrorlda.method.targets.record import array_of, without_missing
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mirrorlda.method.targets import array_of, without_missing
+from mirrorlda.method.targets.record import array_of, without_missing
 
 
 def predictive_r2(y: Any, predicted: Any) -> float:

@@ -286,7 +286,7 @@ def test_y_is_brought_into_the_form_of_the_loss(response, y, n_outputs, expected
 
 
 def test_categories_must_be_two_or_more():
-    with pytest.raises(ValueError, match="n_levels must be at least 2, got 1"):
+    with pytest.raises(ValueError, match="n_levels must be a whole number of at least 2, got 1"):
         Ordinal(1)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from mirrorlda.cli.data import threads
 from mirrorlda.cli.sections import Sectioned
@@ -55,6 +56,24 @@ class _Sizes(click.ParamType):
         return sizes[0] if len(sizes) == 1 else tuple(sizes)
 
 
+class _Response(click.ParamType):
+    """One of the responses for numbers, which are imported only once one is named."""
+
+    name = "name"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from mirrorlda.method.responses import OF_NUMBERS
+
+        if value not in OF_NUMBERS:
+            self.fail(f"{value!r} is not one of {', '.join(map(repr, OF_NUMBERS))}", param, ctx)
+        return value
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from mirrorlda.method.responses import OF_NUMBERS
+
+        return [CompletionItem(name) for name in OF_NUMBERS if name.startswith(incomplete)]
+
+
 class _Seeds(click.ParamType):
     """Words that a topic should be about, as in clean=clean,tidy,spotless."""
 
@@ -92,7 +111,10 @@ PARAMETERS = (
     ),
     _parameter("n_epochs", "--epochs", _WHOLE, "Passes over the documents."),
     _parameter(
-        "response", "--response", click.Choice(["gaussian", "ordinal", "poisson"]), "What the numbers are: any, levels, counts."
+        "response",
+        "--response",
+        _Response(),
+        "What the numbers are: gaussian for any, ordinal for levels, poisson for counts, ...",
     ),
     _parameter("class_weight", "--class-weight", click.Choice(["balanced"]), "Let all classes weigh the same."),
     _parameter(

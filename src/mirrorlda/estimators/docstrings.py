@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from mirrorlda.method.responses import OF_NUMBERS
+
 C = TypeVar("C", bound=type)
 
 COMMON_PARAMETERS = """beta : float, default=1.0001
@@ -63,6 +65,12 @@ SUPERVISED_PARAMETERS = """n_topics : int or "auto", default="auto"
         Fraction of each document's words that a training step leaves out, others each time.
     generative_weight : float, default=0.0
         Weight of the documents' own likelihood, in nats a word of the mean document, beside the loss of the predictions."""
+
+
+_NAMED = [f'"{name}"' for name in OF_NUMBERS]
+NUMBER_RESPONSES = f"""response : {{{", ".join(_NAMED)}}} or Response, default="gaussian"
+        {"; ".join(f"{name} is for {kind.suits}" for name, kind in zip(_NAMED, OF_NUMBERS.values(), strict=True))}; or a response
+        of your own (see `mirrorlda.responses`), which takes the targets as they are."""
 
 
 def documented(**shared: str) -> Callable[[C], C]:

@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
 from mirrorlda.data.corpus.corpus import Corpus
-from mirrorlda.estimators.docstrings import COMMON_PARAMETERS, SUPERVISED_PARAMETERS, documented
+from mirrorlda.estimators.docstrings import COMMON_PARAMETERS, NUMBER_RESPONSES, SUPERVISED_PARAMETERS, documented
 from mirrorlda.estimators.inputs import checked_examples, unchanged_on_failure
 from mirrorlda.estimators.supervised import SupervisedTopicEstimator
 from mirrorlda.estimators.target_encoding import check_target, encode_numbers
@@ -25,7 +25,7 @@ def _is_ordinal(regressor: TopicRegressor) -> bool:
     return isinstance(regressor.response, str) and regressor.response == "ordinal"
 
 
-@documented(common=COMMON_PARAMETERS, supervised=SUPERVISED_PARAMETERS)
+@documented(common=COMMON_PARAMETERS, supervised=SUPERVISED_PARAMETERS, responses=NUMBER_RESPONSES)
 @dataclass(eq=False, repr=False, kw_only=True)
 class TopicRegressor(RegressorMixin, SupervisedTopicEstimator):  # type: ignore[misc]
     """Topics that predict numbers (BP-sLDA): any numbers, ordered categories or counts.
@@ -35,9 +35,7 @@ class TopicRegressor(RegressorMixin, SupervisedTopicEstimator):  # type: ignore[
     {supervised}
     gamma : float, default=1.0
         Inverse variance of the Gaussian response, in units of the standardised targets.
-    response : {"gaussian", "ordinal", "poisson"} or Response, default="gaussian"
-        "ordinal" for a few ordered levels such as stars, with `predict_proba`; "poisson" for counts; or a response of your own
-        (see `mirrorlda.responses`), which takes the targets as they are.
+    {responses}
     {common}
 
     Attributes

@@ -12,7 +12,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from mirrorlda.data.corpus.corpus import Corpus
-from mirrorlda.method.responses import OF_NUMBERS, Ordinal, Response, Sigmoid, Softmax
+from mirrorlda.method.responses import OF_NUMBERS, Ordinal, Response, Sigmoid, Softmax, check_gamma
 from mirrorlda.method.targets.classes import Classes, Labels
 from mirrorlda.method.targets.numbers import Levels, Numbers, divisor
 from mirrorlda.method.targets.record import Targets
@@ -24,11 +24,6 @@ LARGEST_WEIGHT = 1e12
 _LARGEST_TARGET = 1e30
 # More values of a target than this are no classes.
 _MOST_CLASSES = 100_000
-
-
-def check_gamma(gamma: Any) -> None:
-    if not (np.isfinite(gamma) and gamma > 0):
-        raise ValueError(f"gamma must be positive and finite, got {gamma!r}")
 
 
 def encode_numbers(given: Source, response: Any, gamma: float, *, names: list[str] | None) -> Numbers:

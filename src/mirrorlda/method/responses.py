@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import expit
+
+__all__ = ["Ordinal", "Poisson", "Response", "Sigmoid", "Softmax", "SquaredError", "Words"]
 
 # Counts above it are refused, and no predicted mean is larger.
 _LARGEST_COUNT = 1e13
@@ -44,6 +47,8 @@ class Response(Protocol):
         What `score` is called.
     standardises : bool
         Whether it sees targets with a mean of 0 and a standard deviation of 1, where it is chosen by its name.
+    suits : str
+        What it is for, where it is chosen by its name.
 
     Examples
     --------
@@ -73,6 +78,7 @@ class Response(Protocol):
     link: str = "other"
     score_name: str = "score"
     standardises: bool = False
+    suits: str = ""
 
     @abstractmethod
     def loss(self, scores: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -133,9 +139,13 @@ class SquaredError(Response):
     """
 
     gamma: float = 1.0
-    link = "gaussian"
+    link = "identity"
     score_name = "R²"
     standardises = True
+    suits = "any numbers"
+
+    def __post_init__(self) -> None:
+        check_gamma(self.gamma)
 
     def loss(self, scores: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         error = scores - y
@@ -182,6 +192,11 @@ class Softmax(Response):
     n_layers = 4
     link = "softmax"
     score_name = "accuracy"
+
+    def __post_init__(self) -> None:
+        check_gamma(self.gamma)
+        if self.n_classes is not None:
+            _check_several("n_classes", self.n_classes)
 
     def log_probabilities(self, scores: np.ndarray) -> np.ndarray:
         """ln softmax(gamma scores), class by class."""
@@ -243,6 +258,9 @@ class Sigmoid(Response):
     coef_rate = 16.0
     link = "sigmoid"
     score_name = "share of the log loss explained (D²)"
+
+    def __post_init__(self) -> None:
+        check_gamma(self.gamma)
 
     def log_probabilities(self, scores: np.ndarray) -> np.ndarray:
         """ln of the probability of each label."""
@@ -313,10 +331,11 @@ class Ordinal(Response):
     coef_rate = 8.0
     link = "ordinal"
     score_name = "share of the log loss explained (D²)"
+    suits = "a few ordered levels such as stars, with `predict_proba`"
 
     def __post_init__(self) -> None:
-        if self.n_levels < 2:
-            raise ValueError(f"n_levels must be at least 2, got {self.n_levels!r}")
+        check_gamma(self.gamma)
+        _check_several("n_levels", self.n_levels)
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Of each category, (n_docs, n_levels): the most probable is their argmax."""
@@ -401,6 +420,7 @@ class Poisson(Response):
 
     link = "poisson"
     score_name = "share of the deviance explained (D²)"
+    suits = "counts"
 
     def loss(self, scores: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         bounded, mean = self._bounded(scores)
@@ -480,6 +500,17 @@ OF_NUMBERS: dict[str, type[Any]] = {"gaussian": SquaredError, "ordinal": Ordinal
 def link_of(response: Response) -> str:
     """Its link, where that is known to hold: a class of the user's own may inherit one and predict otherwise."""
     return response.link if type(response) in BUILT_IN.values() else "other"
+
+
+def check_gamma(gamma: Any) -> None:
+    """A factor of the scores, or a precision."""
+    if not (isinstance(gamma, Real) and 0 < float(gamma) < np.inf):
+        raise ValueError(f"gamma must be positive and finite, got {gamma!r:.60}")
+
+
+def _check_several(name: str, n: Any) -> None:
+    if not (isinstance(n, Integral) and int(n) >= 2):
+        raise ValueError(f"{name} must be a whole number of at least 2, got {n!r:.60}")
 
 
 def _sigmoid(scores: np.ndarray, gamma: float = 1.0) -> np.ndarray:

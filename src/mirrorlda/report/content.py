@@ -13,7 +13,7 @@ import numpy as np
 import mirrorlda
 from mirrorlda.method.fitted_model import FittedModel, estimator_of, model_of
 from mirrorlda.method.inference import FLOOR
-from mirrorlda.method.responses import Ordinal
+from mirrorlda.method.responses import Ordinal, link_of
 from mirrorlda.method.targets.classes import Classes, Labels
 from mirrorlda.method.targets.numbers import Numbers
 
@@ -128,6 +128,7 @@ def _model(model: FittedModel, chosen: np.ndarray) -> dict[str, Any]:
         "U": np.asarray(model.U, np.float64).tolist(),
         "response": {
             "kind": targets.link if targets.link != "other" and _fits(model) else "other",
+            "score": response.score_name if link_of(response) != "other" else None,
             "gamma": float(getattr(response, "gamma", 1.0)),
             "mean": targets.mean.tolist(),
             "scale": targets.scale.tolist(),

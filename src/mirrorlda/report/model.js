@@ -300,7 +300,7 @@ const mirrorlda = (() => {
     return probabilities;
   }
 
-  const gaussian = {
+  const identity = {
     predicted: ({mean, scale}, scores) => ({values: scores.map((score, at) => score * scale[at] + mean[at])}),
     defaultOutput: () => 0,
     explained({mean, scale}, scores, output) {
@@ -364,7 +364,7 @@ const mirrorlda = (() => {
     }),
   };
 
-  const RESPONSES = {gaussian, poisson, ordinal, softmax, sigmoid: sigmoids};
+  const RESPONSES = {identity, poisson, ordinal, softmax, sigmoid: sigmoids};
 
   // Explanations
 

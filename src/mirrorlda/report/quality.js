@@ -139,14 +139,8 @@ const taskFigures = () => {
   return outputs.length > 2 ? present(matrix, curves()) : curves(matrix);
 };
 
-// The responses' own, as training reports them; that of a user's response has no name here.
-const SCORES = {
-  gaussian: 'R\u00b2', softmax: 'accuracy', words: 'log-likelihood per word',
-  sigmoid: 'share of the log loss explained (D\u00b2)', ordinal: 'share of the log loss explained (D\u00b2)',
-  poisson: 'share of the deviance explained (D\u00b2)',
-};
 const learning = () => {
-  const score = SCORES[data.model.response.kind];
+  const score = data.model.response.score;
   const scoreTitle = score ? `Score while learning: ${score}` : 'Score while learning';
   const chart = (title, names) => {
     const series = names.filter((name) => data.history[name]?.filter((v) => v !== null).length > 1)

@@ -14,7 +14,7 @@ import numpy as np
 
 from mirrorlda.estimators.fitting import Stream
 from mirrorlda.method.inference import check_phi
-from mirrorlda.method.responses import OF_NUMBERS, Ordinal, Poisson, Sigmoid, Softmax, SquaredError, Words, link_of
+from mirrorlda.method.responses import OF_NUMBERS, Ordinal, Sigmoid, Softmax, Words, link_of
 from mirrorlda.method.targets.classes import Classes, Labels
 from mirrorlda.method.targets.numbers import Levels, Numbers
 
@@ -132,7 +132,7 @@ def _check_numbers(model: Any, targets: Numbers) -> None:
         raise ValueError(f"the response is a {type(response).__name__}, which does not go with {asked_for[:40]!r}")
     if not isinstance(asked_for, str) and (asked_for is None or asked_for != response):
         raise ValueError("the response is not the one that the model was fitted with")
-    n_outputs: int | None = n_targets if link_of(response) in ("gaussian", "poisson", "sigmoid") else None
+    n_outputs: int | None = n_targets if link_of(response) in ("identity", "poisson", "sigmoid") else None
     _check_coefficients(model, response, response.n_levels - 1 if isinstance(response, Ordinal) else n_outputs)
     if isinstance(targets, Levels) != (isinstance(asked_for, str) and isinstance(response, Ordinal)):
         raise ValueError("levels are there without an ordinal response, or are missing with one")
@@ -167,7 +167,8 @@ def _check_coefficients(model: Any, response: Any, n_outputs: int | None) -> Non
     n_rows = len(model.coef_) if n_outputs is None and model.coef_.ndim else n_outputs
     _check_array(model, "coef_", (n_rows, n_topics), least=-_LARGEST, most=_LARGEST)
     largest = max(1.0, float(np.abs(model.coef_).max(initial=0)))
-    gammas = () if type(response) in (SquaredError, Poisson) else (model.gamma, getattr(response, "gamma", 1.0))
+    # Of numbers gamma is a precision: no score is multiplied by it.
+    gammas = () if link_of(response) in ("identity", "poisson") else (model.gamma, getattr(response, "gamma", 1.0))
     if any(_is_number(gamma) and not float(gamma) * largest <= _LARGEST for gamma in gammas):
         raise ValueError(f"gamma times the coefficients is beyond {_LARGEST:g}")
 

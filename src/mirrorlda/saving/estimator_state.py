@@ -6,7 +6,7 @@ An attribute that is not in the tables here is an error: nothing is left out but
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import MISSING, asdict, fields
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from mirrorlda.estimators.estimator import TopicEstimator
 from mirrorlda.estimators.fitting import Stream
 from mirrorlda.estimators.regressor import TopicRegressor
 from mirrorlda.estimators.topic_model import TopicModel
-from mirrorlda.method.responses import BUILT_IN, Ordinal, Response
+from mirrorlda.method.responses import BUILT_IN, Response
 from mirrorlda.method.targets.classes import Classes, Labels
 from mirrorlda.method.targets.numbers import Levels, Numbers
 from mirrorlda.method.targets.record import NoTargets, Targets
@@ -307,13 +307,8 @@ def _response_from_json(value: Any, own: Response | None) -> Any:
     if not isinstance(given, dict) or not set(given) <= {field.name for field in fields(cls)}:
         raise ValueError(f"found fields that {cls.__name__} does not have")
     found = {name: from_json(item) for name, item in given.items()}
-    if "gamma" in found:
-        check_parameter("gamma", found["gamma"])
-    for name in ("n_levels", "n_classes"):
-        if name in found and not (is_whole(found[name], 2, 2**31) or (name == "n_classes" and found[name] is None)):
-            raise ValueError(f"{name} of the response is not a whole number of at least 2")
-    if cls is Ordinal and "n_levels" not in found:
-        raise ValueError("n_levels of the response is missing")
+    if missing := {field.name for field in fields(cls) if field.default is MISSING} - set(found):
+        raise ValueError(f"{', '.join(sorted(missing))} of the response is missing")
     return cls(**found)
 
 

@@ -13,7 +13,7 @@ from mirrorlda.method.responses import Ordinal
 from mirrorlda.method.targets.record import Output, Targets, chosen
 
 # Links under which a score, or all of them, become a number.
-_OF_NUMBERS = ("gaussian", "poisson", "ordinal")
+_OF_NUMBERS = ("identity", "poisson", "ordinal")
 
 
 @dataclass(frozen=True, eq=False)

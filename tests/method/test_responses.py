@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from mirrorlda.datasets import make_topics
-from mirrorlda.responses import Ordinal, Poisson, Response, Sigmoid, Softmax, SquaredError
+from mirrorlda.responses import Ordinal, Poisson, Quantile, Response, Sigmoid, Softmax, SquaredError
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import d2_log_loss_score, d2_tweedie_score, r2_score
 
@@ -21,6 +21,7 @@ jax.config.update("jax_enable_x64", True)
 
 GAMMA = 1.7
 N_LEVELS = 4
+WIDTH = 0.3
 
 
 def jax_sigmoid(scores, y):
@@ -41,9 +42,16 @@ def jax_poisson(scores, y):
     return (saturated - log_density).sum(axis=1)
 
 
+def jax_pinball(scores, y):
+    error = y - scores
+    size = jnp.where(jnp.abs(error) < WIDTH, error**2 / (2 * WIDTH), jnp.abs(error) - WIDTH / 2)
+    return (jnp.where(error > 0, 0.8, 0.2) * size).sum(axis=1)
+
+
 DEFINITIONS = {
     Sigmoid(GAMMA): (jax_sigmoid, 3, lambda rng, n: rng.integers(2, size=(n, 3))),
     Ordinal(N_LEVELS, GAMMA): (jax_ordinal, N_LEVELS - 1, lambda rng, n: np.arange(n)[:, None] % N_LEVELS),
+    Quantile(0.8, WIDTH): (jax_pinball, 2, lambda rng, n: 2 * rng.standard_normal((n, 2))),
     Poisson(): (jax_poisson, 2, lambda rng, n: rng.poisson(1.5, size=(n, 2))),
 }
 RESPONSES = list(DEFINITIONS)
@@ -113,7 +121,7 @@ def test_extreme_scores_are_finite(response, dtype, size):
         losses, grad_scores = response.loss(extreme, y)
         predicted = response.predict(extreme)
         score = response.score(extreme, losses, y, np.ones(20))
-        if not isinstance(response, Poisson):
+        if hasattr(response, "probabilities"):
             assert_array_equal(np.isfinite(response.probabilities(extreme)), True)
     for values in (losses, grad_scores.astype(dtype), predicted, score):
         assert np.isfinite(values).all()
@@ -198,8 +206,8 @@ def test_the_curvature_is_the_second_derivative_at_the_start(response):
 
 @pytest.mark.parametrize(
     ("response", "y"),
-    [(Sigmoid(), np.zeros((9, 2))), (Ordinal(4), np.ones((9, 1))), (Poisson(), np.zeros((9, 1)))],
-    ids=["labels", "categories", "counts"],
+    [(Sigmoid(), np.zeros((9, 2))), (Ordinal(4), np.ones((9, 1))), (Poisson(), np.zeros((9, 1))), (Quantile(), np.ones((9, 1)))],
+    ids=["labels", "categories", "counts", "median"],
 )
 def test_targets_that_are_all_the_same_have_a_finite_start(response, y):
     weights = np.ones(9)
@@ -392,3 +400,25 @@ def test_large_counts_are_learned_from_the_start_and_curvature_of_their_response
     counts = rng.poisson(np.exp(6 + eta[:, 0]))
     score, _ = fit_and_evaluate(Poisson(), X, counts, n_epochs=25)
     assert score > 0.9
+
+
+def test_outliers_hardly_move_the_median():
+    data = make_topics(n_docs=N_DOCS, n_words=60, n_topics=3, n_outputs=1, random_state=0)
+    outliers = np.random.default_rng(0).random(N_DOCS) < 0.1
+    y = np.where(outliers, data.y.ravel() + 20 * data.y.std(), data.y.ravel())
+    trained = slice(N_TRAINED)
+    models = {
+        name: TopicRegressor(6, response=name, random_state=0).fit(data.X[trained], y[trained])
+        for name in ("gaussian", "quantile")
+    }
+    errors = {name: np.abs(model.predict(data.X) - data.y.ravel())[N_TRAINED:].mean() for name, model in models.items()}
+    assert errors["quantile"] < 0.3 * errors["gaussian"]
+    assert errors["quantile"] < 0.5 * np.abs(data.y - np.median(data.y))[N_TRAINED:].mean()
+
+
+@pytest.mark.parametrize("quantile", [0.1, 0.5, 0.9])
+def test_as_many_targets_are_below_their_quantile_as_it_says(quantile):
+    data = make_topics(n_docs=N_DOCS, n_words=60, n_topics=3, n_outputs=1, random_state=0)
+    y = data.y.ravel() / data.y.std()
+    model = TopicRegressor(6, response=Quantile(quantile), random_state=0).fit(data.X, y)
+    assert np.mean(y < model.predict(data.X)) == pytest.approx(quantile, abs=0.06)

@@ -14,13 +14,15 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.special import expit
 
-__all__ = ["Ordinal", "Poisson", "Response", "Sigmoid", "Softmax", "SquaredError", "Words"]
+__all__ = ["Ordinal", "Poisson", "Quantile", "Response", "Sigmoid", "Softmax", "SquaredError", "Words"]
 
 # Counts above it are refused, and no predicted mean is larger.
 _LARGEST_COUNT = 1e13
 # Of central differences: the cube root of the rounding, where the errors of rounding and of the third derivative meet.
 _STEP = float(np.cbrt(np.finfo(np.float64).eps))
-# Second derivative of a logistic loss below which the coefficients' rate grows no further, with a gamma of 1.
+# Halvings of the range of y, until its ends are neighbours in double.
+_BISECTIONS = 60
+# Second derivative of a loss below which the coefficients' rate grows no further, with a gamma of 1.
 _LEAST_CURVATURE = 0.02
 
 
@@ -163,6 +165,70 @@ class SquaredError(Response):
 
     def curvature(self, y: np.ndarray, weights: np.ndarray) -> float:
         return self.gamma
+
+    def slopes(self, scores: np.ndarray, output: int) -> np.ndarray:
+        slopes = np.zeros(len(scores))
+        slopes[output] = 1.0
+        return slopes
+
+
+@dataclass(frozen=True)
+class Quantile(Response):
+    """A quantile of each output, by default the median, which outliers hardly move; y is of any numbers.
+
+    The loss is the pinball loss, |y - score| times `quantile` where y is larger and 1 - `quantile` where it is smaller. Within
+    `width` of y it is a parabola, so that the gradient has no jump; the unit of `width` is that of the targets, or, where the
+    response is chosen by its name, their standard deviation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mirrorlda.responses import Quantile
+    >>> loss, grad_scores = Quantile(0.9).loss(np.zeros((2, 1)), np.array([[3.0], [-3.0]]))
+    >>> loss.round(3), grad_scores
+    (array([2.655, 0.295]), array([[-0.9],
+           [ 0.1]]))
+    """
+
+    quantile: float = 0.5
+    width: float = 0.1
+    link = "identity"
+    score_name = "share of the pinball loss explained (D¹)"
+    standardises = True
+    suits = "numbers with outliers, of which it predicts the median"
+
+    def __post_init__(self) -> None:
+        for name, value, most in (("quantile", self.quantile, 1.0), ("width", self.width, np.inf)):
+            if not (isinstance(value, Real) and 0 < float(value) < most):
+                raise ValueError(f"{name} must be above 0 and below {most:g}, got {value!r:.60}")
+
+    def loss(self, scores: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        error = scores - y
+        weight = np.where(error < 0, self.quantile, 1 - self.quantile).astype(error.dtype)
+        slope = np.clip(error / self.width, -1, 1)
+        return (weight * slope * (error - 0.5 * self.width * slope)).sum(axis=1), weight * slope
+
+    def predict(self, scores: np.ndarray) -> np.ndarray:
+        return scores
+
+    def score(self, scores: np.ndarray, losses: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+        """D1: the fraction of the loss of the quantiles of y that is explained, all outputs together."""
+        return _explained(self, losses, y, weights)
+
+    def start(self, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """The quantiles of y, where the mean gradient is 0, by bisection."""
+        low, high = y.min(axis=0).astype(np.float64), y.max(axis=0).astype(np.float64)
+        for _ in range(_BISECTIONS):
+            middle = (low + high) / 2
+            is_above = weights @ self.loss(middle - np.zeros(y.shape), y)[1] > 0
+            low, high = np.where(is_above, low, middle), np.where(is_above, middle, high)
+        quantiles: np.ndarray = (low + high) / 2
+        return quantiles
+
+    def curvature(self, y: np.ndarray, weights: np.ndarray) -> float:
+        error = self.start(y, weights) - y
+        second = np.where(error < 0, self.quantile, 1 - self.quantile) * (np.abs(error) < self.width) / self.width
+        return max(float(np.average(second, axis=0, weights=weights).mean()), _LEAST_CURVATURE)
 
     def slopes(self, scores: np.ndarray, output: int) -> np.ndarray:
         slopes = np.zeros(len(scores))
@@ -492,9 +558,11 @@ class Words(Response):
 
 
 # All that come with the package, by the names that files have for them.
-BUILT_IN: dict[str, type[Any]] = {cls.__name__: cls for cls in (SquaredError, Softmax, Sigmoid, Ordinal, Poisson, Words)}
+BUILT_IN: dict[str, type[Any]] = {
+    cls.__name__: cls for cls in (SquaredError, Quantile, Softmax, Sigmoid, Ordinal, Poisson, Words)
+}
 # Those for numbers, by the names that users have for them.
-OF_NUMBERS: dict[str, type[Any]] = {"gaussian": SquaredError, "ordinal": Ordinal, "poisson": Poisson}
+OF_NUMBERS: dict[str, type[Any]] = {"gaussian": SquaredError, "quantile": Quantile, "ordinal": Ordinal, "poisson": Poisson}
 
 
 def link_of(response: Response) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from textwrap import fill
+from typing import Any, TypeVar
 
 from mirrorlda.method.responses import OF_NUMBERS
 
@@ -67,10 +68,11 @@ SUPERVISED_PARAMETERS = """n_topics : int or "auto", default="auto"
         Weight of the documents' own likelihood, in nats a word of the mean document, beside the loss of the predictions."""
 
 
+_INDENTED: Any = {"width": 120, "initial_indent": 8 * " ", "subsequent_indent": 8 * " "}
 _NAMED = [f'"{name}"' for name in OF_NUMBERS]
+_SUITED = "; ".join(f"{name} is for {kind.suits}" for name, kind in zip(_NAMED, OF_NUMBERS.values(), strict=True))
 NUMBER_RESPONSES = f"""response : {{{", ".join(_NAMED)}}} or Response, default="gaussian"
-        {"; ".join(f"{name} is for {kind.suits}" for name, kind in zip(_NAMED, OF_NUMBERS.values(), strict=True))}; or a response
-        of your own (see `mirrorlda.responses`), which takes the targets as they are."""
+{fill(f"{_SUITED}; or a response of your own (see `mirrorlda.responses`), which takes the targets as they are.", **_INDENTED)}"""
 
 
 def documented(**shared: str) -> Callable[[C], C]:

@@ -48,7 +48,8 @@ class Response(Protocol):
     score_name : str
         What `score` is called.
     standardises : bool
-        Whether it sees targets with a mean of 0 and a standard deviation of 1, where it is chosen by its name.
+        Whether it sees targets with a mean of 0 and a standard deviation of 1, where it is chosen by its name. Their sign may
+        be turned.
     suits : str
         What it is for, where it is chosen by its name.
 

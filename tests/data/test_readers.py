@@ -382,11 +382,11 @@ REVIEW = "A long review; of a hotel, that is; of a room in it; that was clean an
 @pytest.mark.parametrize(
     ("header", "options", "expected"),
     [
-        (b"id;text;more", {}, "no column 'text'; there are 'id;text;more'; is the delimiter ';'? (delimiter=, --delimiter)"),
-        (b'"id"\t"text"', {"quote": None}, "is the delimiter '\\t'? (delimiter=, --delimiter)"),
-        (b"id|more", {}, "is the delimiter '|'? (delimiter=, --delimiter)"),
-        (b"id,more", {"delimiter": ";"}, "is the delimiter ','? (delimiter=, --delimiter)"),
-        (b";".join([b"text", *[b"a column of many"] * 9]), {}, "...'; is the delimiter ';'? (delimiter=, --delimiter)"),
+        (b"id;text;more", {}, "no column 'text'; there are 'id;text;more'; is the delimiter ';'? (delimiter=)"),
+        (b'"id"\t"text"', {"quote": None}, "is the delimiter '\\t'? (delimiter=)"),
+        (b"id|more", {}, "is the delimiter '|'? (delimiter=)"),
+        (b"id,more", {"delimiter": ";"}, "is the delimiter ','? (delimiter=)"),
+        (b";".join([b"text", *[b"a column of many"] * 9]), {}, "...'; is the delimiter ';'? (delimiter=)"),
         (b"id;x,more", {}, "no column 'text'; there are 'id;x', 'more'"),
         (
             f'7,"{REVIEW}",5'.encode(),

@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mirrorlda import _core
+from mirrorlda.data.messages import Message
 
 UNICODE_VERSION = _core.UNICODE_VERSION
 # Columns of the engine are numbered in 32 bits.
@@ -278,18 +279,21 @@ class WordCounts:
             Only words of at most this fraction of the texts.
         """
         if max_words is not None and max_words < 1:
-            raise ValueError(f"max_words must be at least 1 or None, got {max_words}")
+            raise ValueError(Message("<max_words> must be at least 1 or None, got {}", max_words))
         if min_docs < 1:
-            raise ValueError(f"min_docs must be at least 1, got {min_docs}")
+            raise ValueError(Message("<min_docs> must be at least 1, got {}", min_docs))
         if not 0 < max_docs_fraction <= 1:
-            raise ValueError(f"max_docs_fraction must be above 0 and at most 1, got {max_docs_fraction}")
+            raise ValueError(Message("<max_docs_fraction> must be above 0 and at most 1, got {}", max_docs_fraction))
         limit = MOST_WORDS if max_words is None else min(int(max_words), MOST_WORDS)
         least = min(int(min_docs), self.n_docs + 1)
         table, _, n_distinct = self._counts.select(limit, least, int(max_docs_fraction * self.n_docs))
         if len(table) == 0:
             raise ValueError(
-                f"no word is left for the vocabulary: {self.n_docs} texts have {n_distinct} distinct words, none of them in at "
-                f"least {min_docs} texts (min_docs) and at most {max_docs_fraction:g} of all (max_docs_fraction)"
+                Message(
+                    "no word is left for the vocabulary: {} texts have {} distinct words, none of them in at least {} texts "
+                    "(<min_docs>) and at most {:g} of all (<max_docs_fraction>)",
+                    *(self.n_docs, n_distinct, min_docs, max_docs_fraction),
+                )
             )
         return Vocabulary._of(table, self.definition)
 

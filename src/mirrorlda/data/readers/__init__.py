@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
+from mirrorlda.data.messages import Message
 from mirrorlda.data.readers import delimited, folders, jsonlines, parquet, svmlight
 from mirrorlda.data.readers.rows import BadFileError, BadRowError, Request, Rows, Skipped, Tally
 from mirrorlda.data.readers.streams import Files, Lines, Source, expand
@@ -255,8 +256,10 @@ class Reading:
         if self.format == "jsonl":
             jsonlines.Jsonlines(self.request).end(self.sources[-1].name, tally)
         if tally.skipped.count:
-            reasons = "\n  ".join(tally.skipped.reasons)
-            warnings.warn(f"{tally.skipped.count} bad rows skipped, {tally.n_rows} read; the first:\n  {reasons}", stacklevel=3)
+            told = Message("{} bad rows skipped, {} read; the first:", tally.skipped.count, tally.n_rows)
+            for reason in tally.skipped.reasons:
+                told = Message("{}\n  {}", told, reason)
+            warnings.warn(told, stacklevel=3)
 
     def rows(self, tally: Tally) -> Iterator[Rows]:
         """A pass that `tally` hears of."""
@@ -267,7 +270,7 @@ class Reading:
                 names = names or list(rows.columns)
                 if set(rows.columns) != set(names):
                     found = f"found the columns {list(rows.columns)}, expected those of the files before, {names}"
-                    raise BadFileError(source.name, f"{found}: name the columns wanted")
+                    raise BadFileError(source.name, Message("{}: name the <columns> wanted", found))
                 yield replace(rows, columns={name: rows.columns[name] for name in names}, file_number=number)
 
     def _rows_of(self) -> Callable[[Source, Tally], Iterator[Rows]]:
@@ -294,7 +297,8 @@ class Reading:
             else:
                 for source in self.sources:
                     if not source.can_reopen:
-                        raise BadFileError(source.name, "a stream can be read once only: give n_words and zero_based")
+                        reason = Message("a stream can be read once only: give <n_words> and <zero_based>")
+                        raise BadFileError(source.name, reason)
                 allowed = svmlight.Range(low, MOST_WORDS)
                 found = svmlight.measured(self.sources, allowed, self.request.columns.get("label"), self.skip)
                 if self._zero_based == "auto":
@@ -324,7 +328,7 @@ def _format_of_one(source: Source) -> str:
         return ENDINGS[ending]
     if ending in UNREAD:
         raise ValueError(f"{source.name}: {UNREAD[ending]}")
-    raise ValueError(f"{source.name}: the name does not tell the format; give format=, one of {list(FORMATS)}")
+    raise ValueError(Message("{}: the name does not tell the format; give <format=>, one of {}", source.name, list(FORMATS)))
 
 
 def _check(
@@ -339,16 +343,16 @@ def _check(
     everything: bool,
 ) -> None:
     if format not in FORMATS:
-        raise ValueError(f"format must be one of {list(FORMATS)}, got {format!r}")
+        raise ValueError(Message("<format> must be one of {}, got {!r}", list(FORMATS), format))
     if bad_rows not in ("error", "skip"):
-        raise ValueError(f"bad_rows must be 'error' or 'skip', got {bad_rows!r}")
+        raise ValueError(Message("<bad_rows> must be 'error' or 'skip', got {!r}", bad_rows))
     if batch_rows < 1 or batch_bytes < 1:
         raise ValueError(f"batch_rows and batch_bytes must be at least 1, got {batch_rows} and {batch_bytes}")
-    for name, character in (("delimiter", delimiter), ("quote", quote)):
+    for name, character in ((Message("<delimiter>"), delimiter), ("quote", quote)):
         if character is not None and (len(character) != 1 or character in "\r\n\0"):
-            raise ValueError(f"{name} must be one character, got {character!r}")
+            raise ValueError(Message("{} must be one character, got {!r}", name, character))
     if format in COUNT_FORMATS and text is not None:
-        raise ValueError(f"the format {format!r} holds counts, so that text must be None, got {text!r}")
+        raise ValueError(Message("the format {!r} holds counts, so that <text> must be None, got {!r}", format, text))
     _check_columns(format, text, columns, everything)
 
 
@@ -357,14 +361,16 @@ def _check_separator(format: str, columns: dict[str, str], separator: str | None
     labels = [name for name, kind in columns.items() if kind == "labels"]
     if separator is None:
         if labels and format in ("csv", "tsv"):
-            raise ValueError(f"the column {labels[0]!r} cannot hold lists in the format {format!r}: give label_separator")
+            found = f"the column {labels[0]!r} cannot hold lists in the format {format!r}"
+            raise ValueError(Message("{}: give <label_separator>", found))
         return
     if format not in ("csv", "tsv"):
-        raise ValueError(f"label_separator is for CSV and TSV; the format {format!r} has no labels that are one text")
+        found = f"the format {format!r} has no labels that are one text"
+        raise ValueError(Message("<label_separator> is for CSV and TSV; {}", found))
     if not separator or any(character in separator for character in "\r\n\0"):
-        raise ValueError(f"label_separator must be text of one line, such as ';', got {separator!r}")
+        raise ValueError(Message("<label_separator> must be text of one line, such as ';', got {!r}", separator))
     if not labels:
-        raise ValueError(f"label_separator={separator!r} is given, but no column is asked for as 'labels'")
+        raise ValueError(Message("<label_separator={!r}> is given, but no column is asked for as 'labels'", separator))
 
 
 def _check_columns(format: str, text: str | None, columns: dict[str, str], everything: bool) -> None:
@@ -374,6 +380,6 @@ def _check_columns(format: str, text: str | None, columns: dict[str, str], every
         if kind == "labels" and format == "folder":
             raise ValueError(f"the column {name!r} of a folder is one class, not labels")
     if format in TABLE_FORMATS and text is None and not columns and not everything:
-        raise ValueError("neither text nor columns are given, expected the name of one column at least")
+        raise ValueError(Message("neither <text> nor <columns> are given, expected the name of one column at least"))
     if text is not None and text in columns:
-        raise ValueError(f"the column {text!r} is asked for as text and among columns, expected one of them")
+        raise ValueError(Message("the column {!r} is asked for as <text> and among <columns>, expected one of them", text))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from mirrorlda.data.messages import Message, message_of
 from mirrorlda.data.readers.values import AS_IT_IS
 
 # A row longer than this is an error: it bounds the memory that a file without line ends, or with an unclosed quote, can take.
@@ -35,7 +36,7 @@ class BadFileError(ValueError):
     """
 
     def __init__(self, file: str, reason: str) -> None:
-        super().__init__(f"{file}: {reason}")
+        super().__init__(Message("{}: {}", file, reason))
         self.file = file
         self.reason = reason
 
@@ -173,7 +174,7 @@ class Tally:
             raise error
         self.skipped.count += 1
         if len(self.skipped.reasons) < N_REASONS:
-            self.skipped.reasons.append(str(error))
+            self.skipped.reasons.append(message_of(error))
 
     def merge(self, later: Tally) -> None:
         """Go on with what a pass over the files that come next has seen."""
@@ -245,7 +246,7 @@ def column_numbers(
     """Where the columns that were asked for are among those of a file; `question` says what may be amiss if one is not."""
     for name in asked:
         if name not in names:
-            raise BadFileError(file, no_column(name, names) + question(name))
+            raise BadFileError(file, Message("{}{}", no_column(name, names), question(name)))
         if names.count(name) > 1:
             places = [number for number, other in enumerate(names, 1) if other == name]
             raise BadFileError(file, f"the columns {places} are all named {name!r}, expected one")

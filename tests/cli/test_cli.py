@@ -123,7 +123,7 @@ def test_completion_knows_verbs_and_options():
 
 
 def test_formats_are_those_of_the_readers():
-    assert set(data._FORMATS) == set(readers.FORMATS)
+    assert set(data.FORMATS) == set(readers.FORMATS)
     assert data.TABLES == readers.TABLE_FORMATS
 
 

@@ -19,7 +19,8 @@ import scipy.io
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mirrorlda.readers import BadFileError, BadRowError, delimited, read, rows, streams
+from mirrorlda.readers import BadFileError, BadRowError, read, rows, streams
+from mirrorlda.readers.formats import delimited
 from mirrorlda.tables import write_table
 
 COMPRESSIONS = {
@@ -604,7 +605,7 @@ def test_long_fields(monkeypatch):
     assert joined(read_bytes(b"text\n" + long + b"\n", "csv", text="text"))[0] == [long.decode()]
     for module in (delimited, streams):
         monkeypatch.setattr(module, "LONGEST_ROW", 1000)
-    monkeypatch.setattr("mirrorlda.readers.jsonlines.LONGEST_ROW", 1000)
+    monkeypatch.setattr("mirrorlda.readers.formats.jsonlines.LONGEST_ROW", 1000)
     monkeypatch.setattr(delimited, "BLOCK", 500)
     short = b"".join(b"%d,y\n" % number for number in range(500))
     reading = read_bytes(b"stars,text\n1,a\n2," + b"x" * 1500 + b'\n3,"c\n' + short, "csv", bad_rows="skip", **TEXT)

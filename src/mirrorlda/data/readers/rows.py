@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mirrorlda.data.messages import Message, message_of
-from mirrorlda.data.readers.values import AS_IT_IS
+from mirrorlda.data.readers.request import Request
 
 # A row longer than this is an error: it bounds the memory that a file without line ends, or with an unclosed quote, can take.
 LONGEST_ROW = 1 << 26
@@ -109,30 +109,6 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.lines)
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is wanted of each row, and how much at a time."""
-
-    text: str | None
-    columns: dict[str, str]
-    batch_rows: int
-    batch_bytes: int
-    delimiter: str
-    quote: str | None
-    label_separator: str | None = None
-    # Whether all columns of a file are wanted, whatever they are.
-    everything: bool = False
-
-    def of(self, names: Iterable[str]) -> Request:
-        """The request of a file that has the columns with these names."""
-        return replace(self, columns=dict.fromkeys(names, AS_IT_IS)) if self.everything else self
-
-    @property
-    def is_partly_as_it_is(self) -> bool:
-        """Whether a column may hold what no kind of value is."""
-        return self.everything or AS_IT_IS in self.columns.values()
 
 
 @dataclass

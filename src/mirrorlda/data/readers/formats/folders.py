@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterator
 
 from mirrorlda.data.messages import Message
-from mirrorlda.data.readers.rows import LONGEST_ROW, BadFileError, Batch, Request, Rows, Tally, column_numbers
+from mirrorlda.data.readers.request import Request
+from mirrorlda.data.readers.rows import LONGEST_ROW, BadFileError, Batch, Rows, Tally, column_numbers
 from mirrorlda.data.readers.streams import Lines, Source, whole
 
 COLUMNS = ("folder", "path")

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from mirrorlda.data.messages import Message, message_of
-from mirrorlda.data.readers.rows import LONGEST_ROW, BadFileError, Batch, Request, Rows, Tally, no_column
+from mirrorlda.data.readers.request import Request
+from mirrorlda.data.readers.rows import LONGEST_ROW, BadFileError, Batch, Rows, Tally, no_column
 from mirrorlda.data.readers.streams import Lines, Source
 from mirrorlda.data.readers.values import AS_IT_IS, CHECKS, UnfitError, as_text, shown
 

@@ -10,7 +10,8 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from mirrorlda.data.messages import Message
-from mirrorlda.data.readers.rows import LONGEST_ROW, BadFileError, Batch, Request, Rows, Tally, column_numbers
+from mirrorlda.data.readers.request import Request
+from mirrorlda.data.readers.rows import LONGEST_ROW, BadFileError, Batch, Rows, Tally, column_numbers
 from mirrorlda.data.readers.streams import Lines, Source
 from mirrorlda.data.readers.values import PARSERS, UnfitError, parse_labels
 

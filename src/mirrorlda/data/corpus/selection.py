@@ -18,10 +18,11 @@ _FILES_OF_SHARD = 8
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """Some documents of a stored corpus, by their places in it; all of them unless conditions say otherwise."""
+    """Some documents of a stored corpus, by their places in it. Without conditions, these are all of them."""
 
     stored: StoredCorpus
-    # What makes this a part: of one split, with or without a target, without some places of the whole, or one of several shards.
+    # What all its documents have in common: a split, that they have a target or none, that they are not in some places of the
+    # whole, that they are in one of several shards.
     conditions: tuple[tuple[str, Any], ...] = ()
     # How many documents of the part are before each block; None where all are.
     starts: np.ndarray | None = None

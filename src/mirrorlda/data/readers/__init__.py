@@ -17,7 +17,7 @@ from mirrorlda.data.readers.vocabularies import CountedWords
 
 __all__ = ["FORMATS", "TABLE_FORMATS", "BadFileError", "BadRowError", "Reading", "Rows", "Skipped", "read"]
 
-# Of formats whose columns have no names of the user's.
+# The columns of formats in which users name none themselves.
 OWN_COLUMNS = {"folder": folders.COLUMNS, "svmlight": ("label",)}
 
 

@@ -1,4 +1,4 @@
-"""Which formats there are, and which one files have, as their names end."""
+"""Which formats there are, and which one files have by the endings of their names."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Reading:
         self.skip = skip
         self.skipped = Skipped()
         self._counted = counted
-        # Of a part: the number of its file among all.
+        # A part has the number of its file among all.
         self._first_number = first_number
         # Where all columns are asked for, a part has those of the first file.
         self.column_names = list(column_names or request.columns)

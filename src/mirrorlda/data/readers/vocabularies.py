@@ -17,7 +17,7 @@ from mirrorlda.data.text import MOST_WORDS
 
 
 class CountedWords:
-    """What the columns of `counts` stand for. It is found when it is first asked for; for files of text, there is nothing."""
+    """The words that the columns of `counts` stand for, found when they are first asked for. Files of text have none."""
 
     def __init__(
         self,

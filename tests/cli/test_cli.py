@@ -123,7 +123,7 @@ def test_completion_knows_verbs_and_options():
 
 
 def test_formats_are_those_of_the_readers():
-    assert set(data._FORMATS) == set(readers.FORMATS)
+    assert set(data.FORMATS) == set(readers.FORMATS)
     assert data.TABLES == readers.TABLE_FORMATS
 
 
@@ -395,6 +395,26 @@ def test_an_interrupted_training_is_neither_lost_nor_changed(folder, tmp_path):
         assert "another training" in run("train", "--resume", "-q", "-o", tmp_path / "m", code=1).stderr
     run("train", "--resume", "-q", "-o", tmp_path / "m")
     assert mirrorlda.load(tmp_path / "m").n_epochs == 100
+
+
+@pytest.mark.parametrize("left", [["corpus/corpus.json"], ["checkpoint"], ["corpus/corpus.json", "checkpoint"]])
+def test_a_training_that_can_go_on_is_not_begun_anew_unless_asked(folder, tmp_path, left):
+    for name in ["config.toml", "lock", *left]:
+        (tmp_path / "m" / ".training" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "m" / ".training" / name).touch()
+    small = ["--target", "stars", "--no-baselines"]
+    assert "--resume goes on, --force begins anew" in train(folder, tmp_path / "m", *small, code=2).stderr
+    train(folder, tmp_path / "m", *small, "--force")
+    assert not (tmp_path / "m" / ".training").exists()
+
+
+def test_a_training_that_has_nothing_to_go_on_from_is_begun_anew(folder, tmp_path):
+    for name in ["config.toml", "lock", "corpus/0123/00000.shard"]:
+        (tmp_path / "m" / ".training" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "m" / ".training" / name).touch()
+    train(folder, tmp_path / "m", "--target", "stars", "--no-baselines")
+    assert len(mirrorlda.load(tmp_path / "m").components_) == 4
+    assert not (tmp_path / "m" / ".training").exists()
 
 
 def test_early_stopping_does_not_look_at_what_is_measured_on(folder, tmp_path):

@@ -16,6 +16,7 @@ from mirrorlda.readers import BadFileError, BadRowError
 
 from mirrorlda import Corpus, TextDefinition, TopicClassifier, TopicModel, Vocabulary, predict_files, prepare
 from mirrorlda.cli import main
+from mirrorlda.data.corpus.manifest import read_description
 
 pytestmark = pytest.mark.xdist_group("ray")
 
@@ -202,7 +203,7 @@ def many_documents(cluster, tmp_path_factory):
 
 
 def test_shards_are_cut_as_one_machine_cuts_them(many_documents):
-    assert len(same(**many_documents)._about["shards"]) == 2
+    assert len(read_description(same(**many_documents).path)["shards"]) == 2
 
 
 @pytest.mark.parametrize(

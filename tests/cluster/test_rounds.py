@@ -245,8 +245,8 @@ def test_shards_are_a_partition(corpus):
     part = corpus.without(np.arange(0, 12_000, 7))
     sizes = [part.shard(number, 8).n_docs for number in range(8)]
     assert sum(sizes) == part.n_docs
-    places = np.concatenate([part.shard(number, 8)._places(np.arange(n)) for number, n in enumerate(sizes)])
-    assert_array_equal(np.sort(places), part._places(np.arange(part.n_docs)))
+    places = np.concatenate([part.shard(number, 8).selection.places(np.arange(n)) for number, n in enumerate(sizes)])
+    assert_array_equal(np.sort(places), part.selection.places(np.arange(part.n_docs)))
     again = pickle.loads(pickle.dumps(part.shard(3, 8)))
     assert again.fingerprint == part.shard(3, 8).fingerprint != part.shard(2, 8).fingerprint
     assert_array_equal(again.matrix().toarray(), part.matrix(np.flatnonzero(np.arange(part.n_docs) // 256 % 8 == 3)).toarray())

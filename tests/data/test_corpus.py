@@ -136,9 +136,9 @@ def test_what_a_corpus_has_not_is_an_error(path):
 
 def test_blocks_and_shards_that_are_just_full(tmp_path, monkeypatch):
     """Shards of two blocks, and every number of documents about their ends."""
-    for module in ("shards", "corpus", "manifest"):
+    for module in ("shards", "selection", "manifest"):
         monkeypatch.setattr(f"mirrorlda.data.corpus.{module}.SHARD_DOCS", 2 * BLOCK_DOCS)
-    monkeypatch.setattr("mirrorlda.data.corpus.corpus.SHARD_BLOCKS", 2)
+    monkeypatch.setattr("mirrorlda.data.corpus.selection.SHARD_BLOCKS", 2)
     X = counts(4 * BLOCK_DOCS + 1, 50, density=0.1)
     for n_docs in (0, 1, 255, 256, 257, 511, 512, 513, 767, 768, 1024, 1025):
         for step in (100, 256, 2000):

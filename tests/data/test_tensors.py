@@ -217,30 +217,6 @@ def test_json_that_cannot_be_is_not_written(tmp_path):
         tensors.write(tmp_path / "file", {}, {"a": "x" * (16 << 20)}, "example")
 
 
-@pytest.mark.parametrize("n_drawn", [0, 3])
-def test_a_generator_goes_on_where_it_was(n_drawn):
-    rng = np.random.default_rng(5)
-    rng.integers(10, size=n_drawn, dtype=np.uint32)
-    twin = tensors.generator_from_json(json.loads(json.dumps(tensors.generator_as_json(rng))))
-    assert_array_equal(rng.integers(2**31, size=5, dtype=np.uint32), twin.integers(2**31, size=5, dtype=np.uint32))
-    assert_array_equal(rng.standard_normal(5), twin.standard_normal(5))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"inc": 2}, {"state": -1}, {"state": 2**128}, {"uinteger": 0.5}, {"has_uint32": True}, {"bit_generator": "MT19937"}],
-)
-def test_states_that_are_no_generator_are_refused(change):
-    value = tensors.generator_as_json(np.random.default_rng(0)) | change
-    with pytest.raises(ValueError, match="generator"):
-        tensors.generator_from_json(value)
-
-
-def test_only_generators_that_can_be_carried_are():
-    with pytest.raises(ValueError, match="MT19937"):
-        tensors.generator_as_json(np.random.Generator(np.random.MT19937(0)))
-
-
 @pytest.mark.parametrize("checksum", [3, None, "0" * 63, "G" * 64])
 def test_a_checksum_that_is_none_is_refused(path, checksum):
     header, data = parts(path)

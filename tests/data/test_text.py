@@ -3,6 +3,7 @@
 import pickle
 import re
 import sys
+import tempfile
 import unicodedata
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -148,6 +149,18 @@ def expected_vocabulary(texts, max_words=None, min_docs=1, max_docs_fraction=1.0
     return sorted(chosen, key=lambda word: (-totals[word], word))[:max_words]
 
 
+def n_files_on_disk(texts, memory):
+    """How many files of counted words wait on disk once these texts have been counted."""
+    counts = _core.WordCounts(_core.TextDefinition(True, False, []), memory, tempfile.gettempdir(), False)
+    counts.add(texts, 0, 2)
+    return counts.n_runs
+
+
+@pytest.mark.parametrize(("memory", "waits"), [(2**30, False), (20_000, True), (0, True)])
+def test_words_wait_on_disk_where_memory_does_not_hold_them(texts, memory, waits):
+    assert (n_files_on_disk(texts, memory) > 0) == waits
+
+
 CHOICES = [{}, {"max_words": 1}, {"max_words": 50}, {"max_words": 10**20}, {"min_docs": 3}, {"max_docs_fraction": 0.1}]
 CHOICES += [{"max_words": 200, "min_docs": 2, "max_docs_fraction": 0.5}]
 
@@ -162,7 +175,6 @@ def test_vocabulary(texts, choice, memory, tmp_path):
         counts.add(iter(texts[200:]))
         assert counts.n_docs == len(texts)
         assert counts.vocabulary(**choice).words == expected
-        assert (counts._counts.n_runs > 0) == (memory < 2**30)
 
 
 def test_texts_may_be_added_after_a_vocabulary_was_chosen(texts):
@@ -359,8 +371,8 @@ def test_more_runs_than_are_kept_open():
     counts = WordCounts(memory=0, n_threads=2)
     texts = [f"w{i % 7} v{i}" for i in range(3000)]
     counts.add(texts)
-    assert 0 < counts._counts.n_runs < 64
     assert counts.vocabulary().words == expected_vocabulary(texts)
+    assert 0 < n_files_on_disk(texts, memory=0) < 64
 
 
 def test_two_callers_at_once(texts):

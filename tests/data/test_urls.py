@@ -21,9 +21,9 @@ fsspec = pytest.importorskip("fsspec")
 def path(tmp_path, monkeypatch):
     """A corpus of two shards."""
     monkeypatch.setenv("MIRRORLDA_CACHE", str(tmp_path / "cache"))
-    for module in ("shards", "corpus", "manifest"):
+    for module in ("shards", "selection", "manifest"):
         monkeypatch.setattr(f"mirrorlda.data.corpus.{module}.SHARD_DOCS", 256)
-    monkeypatch.setattr("mirrorlda.data.corpus.corpus.SHARD_BLOCKS", 1)
+    monkeypatch.setattr("mirrorlda.data.corpus.selection.SHARD_BLOCKS", 1)
     rng = np.random.default_rng(0)
     words = Vocabulary([f"w{i}" for i in range(20)], TextDefinition())
     with CorpusWriter(tmp_path / "c", 20, vocabulary=words, target=Target("classes", ("y",))) as writer:

@@ -37,9 +37,9 @@ N_DOCS, N_WORDS = 700, 80
 @pytest.fixture(autouse=True)
 def small_windows(monkeypatch):
     """Shards of one block and windows of less than all: every path of large corpora is taken by small ones."""
-    for name in ("shards", "corpus", "manifest"):
+    for name in ("shards", "selection", "manifest"):
         monkeypatch.setattr(f"mirrorlda.data.corpus.{name}.SHARD_DOCS", 256)
-    monkeypatch.setattr("mirrorlda.data.corpus.corpus.SHARD_BLOCKS", 1)
+    monkeypatch.setattr("mirrorlda.data.corpus.selection.SHARD_BLOCKS", 1)
     monkeypatch.setattr("mirrorlda.training.epoch_order._WINDOW_DOCS", 512)
     monkeypatch.setattr("mirrorlda.training.sources.PART_DOCS", 100)
     monkeypatch.setattr("mirrorlda.training.loop.SCORED_DOCS", 200)

@@ -11,12 +11,14 @@ import sys
 import traceback
 import warnings
 from difflib import get_close_matches
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 import click
 
 import mirrorlda
+from mirrorlda.cli.messages import message_for
 from mirrorlda.cli.terminal import warn
 
 # What each verb is for, in the order in which people need them.
@@ -33,24 +35,6 @@ _VERBS = {
 # Errors that say what is wrong with what the user gave; others are faults of this package, and show where they happened.
 # What diverges is an ArithmeticError.
 _EXPECTED = (ValueError, OSError, MemoryError, ArithmeticError)
-
-
-# What errors of the package call by the names of Python, in the words of the command line.
-_NAMES = {
-    "target_kind='numbers'": "--task regression",
-    "target_kind='classes'": "--task classification",
-    "bad_rows='skip'": "--bad-rows skip",
-    "text=...": "--text NAME",
-    "give format=": "give --format",
-    "label_separator": "--label-separator",
-    "delimiter=": "--delimiter",
-    "zero_based=True or False": "--zero-based or --one-based",
-    "leave them out of columns": "name the columns to keep with --columns",
-    "name the columns wanted": "name the columns wanted with --columns",
-    "max_words": "--max-words",
-    "min_docs": "--min-docs",
-    "max_docs_fraction": "--max-docs-fraction",
-}
 
 
 class Failure(click.ClickException):
@@ -75,7 +59,7 @@ class _Verbs(click.Group):
             formatter.write_dl(list(_VERBS.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
-        warnings.showwarning = _show_warning
+        warnings.showwarning = partial(self._show_warning, ctx)
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
@@ -88,22 +72,18 @@ class _Verbs(click.Group):
         except _EXPECTED as error:
             if os.environ.get("MIRRORLDA_TRACEBACK"):
                 traceback.print_exc()
-            raise Failure(_in_options(str(error) or type(error).__name__)) from error
+            raise Failure(message_for(self._invoked(ctx), error)) from error
+
+    def _invoked(self, ctx: click.Context) -> click.Command | None:
+        return self.get_command(ctx, ctx.invoked_subcommand or "")
+
+    def _show_warning(self, ctx: click.Context, message: Warning, *_: Any, **__: Any) -> None:
+        warn(message_for(self._invoked(ctx), message))
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in _VERBS and (near := get_close_matches(args[0], _VERBS, n=1)):
             ctx.fail(f"No such verb {args[0]!r}; did you mean {near[0]!r}?")
         return super().resolve_command(ctx, args)
-
-
-def _in_options(message: str) -> str:
-    for name, option in _NAMES.items():
-        message = message.replace(name, option)
-    return message
-
-
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    warn(_in_options(str(message)))
 
 
 def _show_completion(ctx: click.Context, _: click.Parameter, shell: str | None) -> None:

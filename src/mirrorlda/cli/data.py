@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 # The readers' own, which are imported only once there is something to read.
-_FORMATS = ("csv", "tsv", "jsonl", "parquet", "svmlight", "uci", "mtx", "folder")
+FORMATS = ("csv", "tsv", "jsonl", "parquet", "svmlight", "uci", "mtx", "folder")
 _READING = ("format", "delimiter", "bad_rows", "words", "n_words", "zero_based", "label_separator")
 LEARNED = "The model was trained on this file: only documents that it has not seen say how good it is."
 TABLES = ("csv", "tsv", "jsonl", "parquet")
@@ -53,7 +53,7 @@ def reading_options(command: F) -> F:
     option = section_option("How files are read")
     for added in reversed(
         [
-            option("--format", type=click.Choice(_FORMATS), help="Of the files, where their names do not tell it."),
+            option("--format", type=click.Choice(FORMATS), help="Of the files, where their names do not tell it."),
             option("--delimiter", metavar="CHARACTER", help="Of CSV files; a comma by default."),
             option("--label-separator", metavar="TEXT", help="Between several labels in one column of a CSV file."),
             option("--bad-rows", type=click.Choice(["error", "skip"]), help="Stop at a bad row (default), or go on without."),

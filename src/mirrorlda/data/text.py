@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mirrorlda import _core
+from mirrorlda.data.messages import Message
 
 UNICODE_VERSION = _core.UNICODE_VERSION
 # Columns of the engine are numbered in 32 bits.
@@ -114,13 +115,14 @@ class Vocabulary:
     def __init__(self, words: Sequence[str], definition: TextDefinition = TextDefinition()) -> None:
         if isinstance(words, str):
             raise ValueError(f"words must be a sequence of words, got the string {words!r}")
-        self._table = _core.WordTable(list(words))
+        self.table = _core.WordTable(list(words))
         self.definition = definition
 
     @classmethod
-    def _of(cls, table: _core.WordTable, definition: TextDefinition) -> Vocabulary:
+    def from_table(cls, table: _core.WordTable, definition: TextDefinition) -> Vocabulary:
+        """The vocabulary of a table of the core, which is kept, not copied."""
         vocabulary = cls.__new__(cls)
-        vocabulary._table = table
+        vocabulary.table = table
         vocabulary.definition = definition
         return vocabulary
 
@@ -138,29 +140,29 @@ class Vocabulary:
         begins = letters[offsets[:-1][offsets[:-1] < len(letters)]]
         if ((begins & 0xC0) == 0x80).any():
             raise ValueError("offsets must lie between characters")
-        return cls._of(table, definition)
+        return cls.from_table(table, definition)
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray]:
         """The words as UTF-8, one after another (uint8), and where each begins, with the end (int64, one more than words)."""
-        return self._table.arrays()
+        return self.table.arrays()
 
     @property
     def words(self) -> list[str]:
         """All words in the order of their columns; a new list each time."""
-        return self._table.words()
+        return self.table.words()
 
     def word(self, column: int) -> str:
         """The word of a column."""
-        return self._table.word(column)
+        return self.table.word(column)
 
     def __len__(self) -> int:
-        return len(self._table)
+        return len(self.table)
 
     def __contains__(self, word: object) -> bool:
-        return isinstance(word, str) and self._table.find(word) >= 0
+        return isinstance(word, str) and self.table.find(word) >= 0
 
     def __getitem__(self, word: str) -> int:
-        column = self._table.find(word)
+        column = self.table.find(word)
         if column < 0:
             raise KeyError(word)
         return column
@@ -182,7 +184,7 @@ class Vocabulary:
         return {"arrays": self.arrays(), "definition": self.definition}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._table = _core.WordTable.from_arrays(*state["arrays"])
+        self.table = _core.WordTable.from_arrays(*state["arrays"])
         self.definition = state["definition"]
 
     def count(self, texts: Iterable[str], n_threads: int = 1) -> sp.csr_array:
@@ -199,7 +201,7 @@ class Vocabulary:
         csr_array of float32, shape (n_docs, n_words)
         """
         definition = _compiled(self.definition)
-        parts = [self._table.count(definition, batch, begin, n_threads) for begin, batch in _batches(texts)]
+        parts = [self.table.count(definition, batch, begin, n_threads) for begin, batch in _batches(texts)]
         return _csr(parts, len(self))
 
 
@@ -278,24 +280,27 @@ class WordCounts:
             Only words of at most this fraction of the texts.
         """
         if max_words is not None and max_words < 1:
-            raise ValueError(f"max_words must be at least 1 or None, got {max_words}")
+            raise ValueError(Message("<max_words> must be at least 1 or None, got {}", max_words))
         if min_docs < 1:
-            raise ValueError(f"min_docs must be at least 1, got {min_docs}")
+            raise ValueError(Message("<min_docs> must be at least 1, got {}", min_docs))
         if not 0 < max_docs_fraction <= 1:
-            raise ValueError(f"max_docs_fraction must be above 0 and at most 1, got {max_docs_fraction}")
+            raise ValueError(Message("<max_docs_fraction> must be above 0 and at most 1, got {}", max_docs_fraction))
         limit = MOST_WORDS if max_words is None else min(int(max_words), MOST_WORDS)
         least = min(int(min_docs), self.n_docs + 1)
         table, _, n_distinct = self._counts.select(limit, least, int(max_docs_fraction * self.n_docs))
         if len(table) == 0:
             raise ValueError(
-                f"no word is left for the vocabulary: {self.n_docs} texts have {n_distinct} distinct words, none of them in at "
-                f"least {min_docs} texts (min_docs) and at most {max_docs_fraction:g} of all (max_docs_fraction)"
+                Message(
+                    "no word is left for the vocabulary: {} texts have {} distinct words, none of them in at least {} texts "
+                    "(<min_docs>) and at most {:g} of all (<max_docs_fraction>)",
+                    *(self.n_docs, n_distinct, min_docs, max_docs_fraction),
+                )
             )
-        return Vocabulary._of(table, self.definition)
+        return Vocabulary.from_table(table, self.definition)
 
     def counts(self, vocabulary: Vocabulary) -> sp.csr_array:
         """The counts of all texts so far, as `vocabulary.count` gives them; needs `keep_documents`."""
-        return _csr([self._counts.documents(vocabulary._table, self.n_threads)], len(vocabulary))
+        return _csr([self._counts.documents(vocabulary.table, self.n_threads)], len(vocabulary))
 
 
 def _batches(texts: Iterable[str]) -> Iterator[tuple[int, list[str]]]:

@@ -16,6 +16,7 @@ from mirrorlda.data.corpus.corpus import Corpus
 from mirrorlda.data.files.atomic import check_directory, replaced_directory
 from mirrorlda.data.files.table_folder import Part, as_others, common_types, is_as_others, is_table, tidy, write_part
 from mirrorlda.data.files.tables import FORMATS, Columns, write_table
+from mirrorlda.data.messages import Message
 from mirrorlda.data.parts import PART_DOCS, ahead, chunks
 from mirrorlda.data.progress import counted
 from mirrorlda.data.readers import TABLE_FORMATS, Reading, Rows, read
@@ -110,7 +111,7 @@ def _tables(batches: Iterable[_Batch], model: FittedModel, topics: bool) -> Iter
         if topics or not predicted:
             predicted |= {f"topic_{k}": theta[:, k] for k in range(theta.shape[1])}
         if clash := sorted(set(batch.kept) & set(predicted)):
-            raise ValueError(f"the columns {clash} are those of the predictions: leave them out of columns")
+            raise ValueError(Message("the columns {} are those of the predictions: leave them out of <columns>", clash))
         yield {**batch.kept, **predicted}
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mirrorlda.data.files.generators import generator_as_json, generator_from_json
 from mirrorlda.data.files.json_values import (
     as_json,
     from_json,
@@ -19,7 +20,6 @@ from mirrorlda.data.files.json_values import (
     strings_as_arrays,
     strings_from_arrays,
 )
-from mirrorlda.data.files.tensors import generator_as_json, generator_from_json
 from mirrorlda.data.text import TextDefinition, Vocabulary
 from mirrorlda.estimators.classifier import TopicClassifier
 from mirrorlda.estimators.estimator import TopicEstimator

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from mirrorlda.data.files import tensors
+from mirrorlda.data.files.generators import generator_as_json, generator_from_json
 from mirrorlda.method.inference import Layers
 from mirrorlda.method.prior import TopicUsage
 from mirrorlda.training import mirror_descent
@@ -153,7 +154,7 @@ def _as_arrays(run: Run) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays[f"tally.{name}"] = np.concatenate(column)
     meta: dict[str, Any] = {
         "state": state_meta,
-        "rng": tensors.generator_as_json(run.rng),
+        "rng": generator_as_json(run.rng),
         "held_out": run.held_out,
         "epoch": run.epoch,
         "batch": run.batch,
@@ -186,7 +187,7 @@ def _run_from(arrays: dict[str, np.ndarray], meta: dict[str, Any], layers: Layer
     run = Run(
         state=state,
         layers=replace(layers, alpha=alpha.astype(layers.alpha.dtype)),
-        rng=tensors.generator_from_json(meta.get("rng")),
+        rng=generator_from_json(meta.get("rng")),
         held_out=_value(meta, "held_out", int),
         epoch=_value(meta, "epoch", int),
         batch=_value(meta, "batch", int),

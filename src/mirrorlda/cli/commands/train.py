@@ -183,9 +183,10 @@ def _check(ctx: click.Context, files: tuple[str, ...], output: str, options: dic
 
 @contextmanager
 def _working(work: Path, output: str, options: dict[str, Any]) -> Iterator[bool]:
-    """A place for what training needs on the way, which one process has at a time; says whether there is something in it."""
-    has_begun = (work / "config.toml").exists()
-    if has_begun and not (options["resume"] or options["force"]) and any(work.glob("c[ho]*")):
+    """A place for what training needs on the way, which one process has at a time; says whether training is resumed."""
+    # A training that got no further than its configuration has nothing to go on from.
+    is_interrupted = is_corpus((str(work / "corpus"),)) or (work / "checkpoint").exists()
+    if is_interrupted and not (options["resume"] or options["force"]):
         raise click.UsageError(f"{output} holds a training that was interrupted: --resume goes on, --force begins anew")
     work.mkdir(parents=True, exist_ok=True)
     with open(work / "lock", "w") as lock:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mirrorlda.data.corpus.splits import TRAINING, Splits
+from mirrorlda.data.messages import Message
 from mirrorlda.data.progress import counted
 from mirrorlda.data.readers import Reading, Rows
 from mirrorlda.data.readers.rows import Tally
@@ -93,9 +94,11 @@ class _Seen:
         n_others = self.n_values - self.n_numbers
         if n_others and (n_others < self.n_numbers or (self.n_numbers and n_others == self.n_missing_marks)):
             raise ValueError(
-                f"the column {name!r} has {self.n_numbers} numbers and {n_others} other values, "
-                f"the first {self.other}: say target_kind='numbers' (with bad_rows='skip' to leave the others out) "
-                "or target_kind='classes'"
+                Message(
+                    "the column {!r} has {} numbers and {} other values, the first {}: say <target_kind='numbers'> "
+                    "(with <bad_rows='skip'> to leave the others out) or <target_kind='classes'>",
+                    *(name, self.n_numbers, n_others, self.other),
+                )
             )
         if self.n_lists == self.n_values:
             return "labels"

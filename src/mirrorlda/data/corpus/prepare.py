@@ -17,6 +17,7 @@ from mirrorlda.data.corpus.manifest import Target
 from mirrorlda.data.corpus.splits import Splits, splits_of
 from mirrorlda.data.corpus.writer import CorpusWriter, Generation, check_place
 from mirrorlda.data.files.atomic import check_directory
+from mirrorlda.data.messages import Message, message_of
 from mirrorlda.data.progress import counted
 from mirrorlda.data.readers import TABLE_FORMATS, BadFileError, BadRowError, Reading, Rows, read
 from mirrorlda.data.readers.rows import Tally
@@ -118,7 +119,8 @@ def prepare(
     wants_words = vocabulary is None and reading.request.text is not None
     if chooses and not wants_words:
         held = "files of counts leave" if vocabulary is None else "a vocabulary that is given leaves"
-        raise ValueError(f"max_words, min_docs, max_docs_fraction and definition choose words of text: {held} no choice")
+        names = Message("<max_words>, <min_docs>, <max_docs_fraction> and <definition>")
+        raise ValueError(Message("{} choose words of text: {} no choice", names, held))
     if wants_words or (targets and target_kind is None):
         looked_at = None if target_kind or not targets else targets[0]
         look = Look(definition or TextDefinition() if wants_words else None, looked_at, splits, n_threads)
@@ -186,19 +188,22 @@ class _Write:
 
 def _check(targets: list[str], kind: str | None, others: list[str]) -> None:
     if len(set(targets + others)) < len(targets + others):
-        raise ValueError(f"target, id and split must be different columns, got {targets + others}")
+        raise ValueError(Message("<target>, <id> and <split> must be different columns, got {}", targets + others))
     if kind not in (None, "auto") and (kind not in _COLUMN_KINDS or not targets):
-        raise ValueError(f"target_kind must be one of {[*_COLUMN_KINDS, 'auto']}, and there must be a target; got {kind!r}")
+        kinds = [*_COLUMN_KINDS, "auto"]
+        raise ValueError(Message("<target_kind> must be one of {}, and there must be a <target>; got {!r}", kinds, kind))
     if len(targets) > 1 and kind not in (None, "auto", "numbers"):
-        raise ValueError(f"the {len(targets)} target columns {targets} can only be numbers, got target_kind={kind!r}")
+        columns = f"the {len(targets)} target columns {targets}"
+        raise ValueError(Message("{} can only be numbers, got <target_kind={!r}>", columns, kind))
 
 
 def _n_words(reading: Reading, vocabulary: Vocabulary | None) -> int:
     n_words = reading.n_words if vocabulary is None else len(vocabulary)
     if n_words is None and reading.format in TABLE_FORMATS:
-        raise ValueError("name the column of the text: text=...")
+        raise ValueError(Message("name the column of the text: <text=...>"))
     if n_words is None:
-        raise ValueError("how many words a stream of counts has is not known before it is read: give n_words, or name a file")
+        unknown = "how many words a stream of counts has is not known before it is read"
+        raise ValueError(Message("{}: give <n_words>, or name a file", unknown))
     return n_words
 
 
@@ -241,4 +246,4 @@ def _placed(rows: Rows) -> Iterator[None]:
         raise
     except ValueError as error:
         last = int(rows.lines[-1]) if len(rows) else 0
-        raise BadFileError(f"{rows.file}, rows up to line {last}", str(error)) from error
+        raise BadFileError(f"{rows.file}, rows up to line {last}", message_of(error)) from error

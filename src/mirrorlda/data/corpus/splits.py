@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mirrorlda.data.messages import Message
 from mirrorlda.data.readers import Rows
 
 # The split whose words make the vocabulary, where the files name splits; and the other, where they are drawn.
@@ -16,13 +17,15 @@ Splits = Callable[[Rows], list[str | None] | None]
 def splits_of(column: str | None, test_fraction: float, seed: int) -> Splits:
     """The split of each row: as a column says, drawn, or none."""
     if not 0 <= test_fraction < 1:
-        raise ValueError(f"test_fraction must be at least 0 and less than 1, got {test_fraction!r}")
+        raise ValueError(Message("<test_fraction> must be at least 0 and less than 1, got {!r}", test_fraction))
     if not 0 <= seed < 2**64:
-        raise ValueError(f"seed must be a whole number of at least 0 and at most 64 bits, got {seed!r}")
+        raise ValueError(Message("<seed> must be a whole number of at least 0 and at most 64 bits, got {!r}", seed))
     if column is not None:
         if test_fraction:
             raise ValueError(
-                f"split={column!r} and test_fraction={test_fraction} both say which documents are for tests: give one"
+                Message(
+                    "<split={!r}> and <test_fraction={}> both say which documents are for tests: give one", column, test_fraction
+                )
             )
         return lambda rows: [None if value is None else str(value) for value in rows.columns[column]]
     if not test_fraction:

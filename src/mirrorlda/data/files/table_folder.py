@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from mirrorlda.data.files.atomic import replaced
-from mirrorlda.data.files.tables import COMPRESSION, Columns, TableWriter, is_unknown, settled
+from mirrorlda.data.files.column_types import family_of, is_unknown, settled
+from mirrorlda.data.files.tables import COMPRESSION, Columns, TableWriter
 
 _NAME = re.compile(r"part-\d{5,}\.parquet")
 
@@ -70,7 +71,7 @@ def as_others(part: Part, types: dict[str, Any]) -> None:
     import pyarrow.parquet as pq
 
     for name, found in part.types.items():
-        if not is_unknown(found) and _family(found) != _family(types[name]):
+        if not is_unknown(found) and family_of(found) != family_of(types[name]):
             raise ValueError(f"the column {name!r} holds {found} in {part.path.name}, expected {types[name]} as in parts before")
     schema = pa.schema(types)
     try:
@@ -96,14 +97,3 @@ def _cast(array: Any, wanted: Any) -> Any:
 def is_as_others(part: Part, types: dict[str, Any]) -> bool:
     """Whether a part was written with the types of all."""
     return {name: settled(found) for name, found in part.types.items()} == types
-
-
-def _family(type: Any) -> str:
-    """What values are, whatever they take: numbers of one kind can be those of another, text is never a number."""
-    import pyarrow.types as pt
-
-    if pt.is_integer(type) or pt.is_floating(type):
-        return "number"
-    if pt.is_string(type) or pt.is_large_string(type) or pt.is_string_view(type):
-        return "text"
-    return str(type)

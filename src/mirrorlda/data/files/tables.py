@@ -18,6 +18,7 @@ from uuid import UUID
 import numpy as np
 
 from mirrorlda.data.files.atomic import AnyPath, replaced
+from mirrorlda.data.files.column_types import check_keys, is_bytes, is_null, is_unknown, settled
 
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 CODECS = {".gz": "gzip", ".zst": "zstd"}
@@ -206,7 +207,7 @@ class TableWriter:
         try:
             array = pa.array(values, type=expected, from_pandas=True)
             if expected is not None and isinstance(values, list | tuple) and pa.types.is_nested(expected):
-                _check_keys(pa.array(values, from_pandas=True).type, expected)
+                check_keys(pa.array(values, from_pandas=True).type, expected)
             return array
         except (pa.ArrowException, UnicodeEncodeError, OverflowError) as error:
             if is_csv and isinstance(values, list | tuple) and not isinstance(error, UnicodeEncodeError):
@@ -230,7 +231,7 @@ class TableWriter:
         self._held.append(table)
         for field in table.schema:
             known = self._types.get(field.name)
-            if known is None or (is_unknown(known) and not _is_null(field.type)):
+            if known is None or (is_unknown(known) and not is_null(field.type)):
                 self._types[field.name] = field.type
         is_waiting = any(map(is_unknown, self._types.values()))
         self._n_held_bytes += table.nbytes + TABLE_BYTES * table.num_columns
@@ -244,7 +245,7 @@ class TableWriter:
         import pyarrow.parquet as pq
 
         self.types = dict(self._types)
-        self._texts = {name for name, type in self._types.items() if _is_null(type)}
+        self._texts = {name for name, type in self._types.items() if is_null(type)}
         self._types = {name: settled(type) for name, type in self._types.items()}
         schema = pa.schema(self._types)
         try:
@@ -260,7 +261,7 @@ class TableWriter:
         from pyarrow import csv
 
         for number, field in enumerate(table.schema):
-            if pa.types.is_nested(field.type) or pa.types.is_temporal(field.type) or _is_bytes(field.type):
+            if pa.types.is_nested(field.type) or pa.types.is_temporal(field.type) or is_bytes(field.type):
                 texts = self._as_texts(field.name, self._python(field.name, table.column(number)))
                 table = table.set_column(number, field.name, pa.array(texts, pa.string()))
         options = csv.WriteOptions(include_header=self._names is None, delimiter="\t" if self.format == "tsv" else ",")
@@ -299,47 +300,6 @@ class TableWriter:
         except ValueError as error:
             # Nanoseconds, which Python's own times do not have.
             raise self._unfit(name, str(error)) from None
-
-
-def _is_null(type: Any) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_null(type))
-
-
-def is_unknown(type: Any) -> bool:
-    """Whether values of this type were all missing, or all empty lists."""
-    import pyarrow as pa
-
-    return _is_null(type) or (bool(pa.types.is_list(type)) and is_unknown(type.value_type))
-
-
-def settled(type: Any) -> Any:
-    import pyarrow as pa
-
-    if not is_unknown(type):
-        return type
-    return pa.string() if _is_null(type) else pa.list_(settled(type.value_type))
-
-
-def _is_bytes(type: Any) -> bool:
-    import pyarrow.types as pt
-
-    return bool(pt.is_binary(type) or pt.is_large_binary(type) or pt.is_fixed_size_binary(type) or pt.is_binary_view(type))
-
-
-def _check_keys(found: Any, expected: Any, place: str = "") -> None:
-    """That dicts have no keys but those of rows before: Arrow would leave them out."""
-    import pyarrow as pa
-
-    if pa.types.is_list(found) and pa.types.is_list(expected):
-        _check_keys(found.value_type, expected.value_type, place)
-    if pa.types.is_struct(found) and pa.types.is_struct(expected):
-        known = {field.name: field.type for field in expected}
-        for field in found:
-            if field.name not in known:
-                raise pa.ArrowInvalid(f"found the key {place + field.name!r}")
-            _check_keys(field.type, known[field.name], f"{place}{field.name}.")
 
 
 def _text(value: Any) -> str | None:

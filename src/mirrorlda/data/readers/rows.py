@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from mirrorlda.data.readers.values import AS_IT_IS
+from mirrorlda.data.messages import Message, message_of
+from mirrorlda.data.readers.request import Request
 
 # A row longer than this is an error: it bounds the memory that a file without line ends, or with an unclosed quote, can take.
 LONGEST_ROW = 1 << 26
@@ -35,7 +36,7 @@ class BadFileError(ValueError):
     """
 
     def __init__(self, file: str, reason: str) -> None:
-        super().__init__(f"{file}: {reason}")
+        super().__init__(Message("{}: {}", file, reason))
         self.file = file
         self.reason = reason
 
@@ -110,30 +111,6 @@ class Rows:
         return len(self.lines)
 
 
-@dataclass(frozen=True)
-class Request:
-    """What is wanted of each row, and how much at a time."""
-
-    text: str | None
-    columns: dict[str, str]
-    batch_rows: int
-    batch_bytes: int
-    delimiter: str
-    quote: str | None
-    label_separator: str | None = None
-    # Whether all columns of a file are wanted, whatever they are.
-    everything: bool = False
-
-    def of(self, names: Iterable[str]) -> Request:
-        """The request of a file that has the columns with these names."""
-        return replace(self, columns=dict.fromkeys(names, AS_IT_IS)) if self.everything else self
-
-    @property
-    def is_partly_as_it_is(self) -> bool:
-        """Whether a column may hold what no kind of value is."""
-        return self.everything or AS_IT_IS in self.columns.values()
-
-
 @dataclass
 class Skipped:
     """Bad rows that a pass left out.
@@ -173,7 +150,7 @@ class Tally:
             raise error
         self.skipped.count += 1
         if len(self.skipped.reasons) < N_REASONS:
-            self.skipped.reasons.append(str(error))
+            self.skipped.reasons.append(message_of(error))
 
     def merge(self, later: Tally) -> None:
         """Go on with what a pass over the files that come next has seen."""
@@ -245,7 +222,7 @@ def column_numbers(
     """Where the columns that were asked for are among those of a file; `question` says what may be amiss if one is not."""
     for name in asked:
         if name not in names:
-            raise BadFileError(file, no_column(name, names) + question(name))
+            raise BadFileError(file, Message("{}{}", no_column(name, names), question(name)))
         if names.count(name) > 1:
             places = [number for number, other in enumerate(names, 1) if other == name]
             raise BadFileError(file, f"the columns {places} are all named {name!r}, expected one")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from mirrorlda.data.readers.rows import LONGEST_ROW, BadFileError, Batch, Request, Rows, Tally, column_numbers
+from mirrorlda.data.messages import Message
+from mirrorlda.data.readers.request import Request
+from mirrorlda.data.readers.rows import LONGEST_ROW, BadFileError, Batch, Rows, Tally, column_numbers
 from mirrorlda.data.readers.streams import Lines, Source, whole
 
 COLUMNS = ("folder", "path")
@@ -17,7 +19,8 @@ def rows(source: Source, request: Request, tally: Tally) -> Iterator[Rows]:
     Columns: `folder`, the name of the sub-folder (missing for files that are in none), and `path`, relative to the folder.
     """
     if request.text not in (None, "text"):
-        raise BadFileError(source.name, f"text is {request.text!r}, expected None or 'text': the text is what each file holds")
+        reason = Message("<text> is {!r}, expected None or 'text': the text is what each file holds", request.text)
+        raise BadFileError(source.name, reason)
     column_numbers(source.name, list(request.columns), list(COLUMNS))
     batch = Batch(source.name, request, tally)
     assert source.path is not None

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mirrorlda.data.readers.rows import BadFileError, Batch, Request, Rows, Tally, column_numbers
+from mirrorlda.data.readers.request import Request
+from mirrorlda.data.readers.rows import BadFileError, Batch, Rows, Tally, column_numbers
 from mirrorlda.data.readers.streams import Source
 from mirrorlda.data.readers.values import AS_IT_IS, CHECKS, UnfitError, as_text
 

@@ -10,10 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from mirrorlda.data.documents import LARGEST_COUNT
-from mirrorlda.data.readers.rows import BadFileError, Request, Rows, Tally
+from mirrorlda.data.readers.request import Request
+from mirrorlda.data.readers.rows import BadFileError, Rows, Tally
 from mirrorlda.data.readers.streams import Lines, Source
 from mirrorlda.data.readers.values import NUMBER, UnfitError
-from mirrorlda.data.readers.vocabularies import MOST_WORDS, Width
+from mirrorlda.data.text import MOST_WORDS
 
 BLOCK = 1 << 20
 # Of an entry that waits for the rest of its batch, copies made on the way included.
@@ -23,6 +24,19 @@ TOKEN = re.compile(rb"\S+")
 UCI_REMEDY = "sort its lines by their first number"
 MTX_REMEDY = "write it anew with scipy.io.mmwrite(name, scipy.sparse.csr_array(scipy.io.mmread(name)))"
 MATRIX = ("matrix", "coordinate", "real|integer|pattern", "general")
+
+
+@dataclass
+class Width:
+    """Number of words, the same for all files."""
+
+    n_words: int | None = None
+
+    def agree(self, file: str, n_words: int) -> None:
+        if self.n_words is None:
+            self.n_words = n_words
+        elif self.n_words != n_words:
+            raise BadFileError(file, f"found {n_words} words, expected {self.n_words} as in the other files or as given")
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from mirrorlda.data.documents import LARGEST_COUNT
-from mirrorlda.data.readers.rows import Request, Rows, Tally, column_numbers
+from mirrorlda.data.readers.formats.triples import as_count
+from mirrorlda.data.readers.request import Request
+from mirrorlda.data.readers.rows import Rows, Tally, column_numbers
 from mirrorlda.data.readers.streams import Lines, Source
-from mirrorlda.data.readers.triples import as_count
 from mirrorlda.data.readers.values import NUMBER, UnfitError
-from mirrorlda.data.readers.vocabularies import MOST_WORDS
+from mirrorlda.data.text import MOST_WORDS
 
 BLOCK = 1 << 20
 TOKEN = re.compile(rb"\S+")

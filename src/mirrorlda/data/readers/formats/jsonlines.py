@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from mirrorlda.data.readers.rows import LONGEST_ROW, BadFileError, Batch, Request, Rows, Tally, no_column
+from mirrorlda.data.messages import Message, message_of
+from mirrorlda.data.readers.request import Request
+from mirrorlda.data.readers.rows import LONGEST_ROW, BadFileError, Batch, Rows, Tally, no_column
 from mirrorlda.data.readers.streams import Lines, Source
 from mirrorlda.data.readers.values import AS_IT_IS, CHECKS, UnfitError, as_text, shown
 
@@ -54,10 +56,9 @@ class Jsonlines:
         CHECKS[AS_IT_IS](row)
         if self.columns and not row.keys() <= self.columns.keys():
             new = next(name for name in row if name not in self.columns)
-            raise UnfitError(
-                f"found the key {new!r}, expected those of the first batch of rows, {', '.join(map(repr, self.columns))}: "
-                "name the columns wanted"
-            )
+            known = ", ".join(map(repr, self.columns))
+            found = f"found the key {new!r}, expected those of the first batch of rows, {known}"
+            raise UnfitError(Message("{}: name the <columns> wanted", found))
         return row
 
     def _spread(self, rows: Rows) -> Rows:
@@ -85,7 +86,7 @@ class Jsonlines:
                 self._whole(row)
                 _check_encodable(list(row))
         except UnfitError as error:
-            tally.bad(lines.name, lines.number, None, str(error))
+            tally.bad(lines.name, lines.number, None, message_of(error))
             return
         for name in dict.fromkeys([*self.asked, *(row if self.request.everything else ())]):
             check = as_text if name == self.request.text else CHECKS[self.request.columns.get(name, AS_IT_IS)]

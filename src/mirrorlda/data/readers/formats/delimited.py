@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from mirrorlda.data.readers.rows import LONGEST_ROW, BadFileError, Batch, Request, Rows, Tally, column_numbers
+from mirrorlda.data.messages import Message
+from mirrorlda.data.readers.request import Request
+from mirrorlda.data.readers.rows import LONGEST_ROW, BadFileError, Batch, Rows, Tally, column_numbers
 from mirrorlda.data.readers.streams import Lines, Source
 from mirrorlda.data.readers.values import PARSERS, UnfitError, parse_labels
 
@@ -183,7 +185,7 @@ def _question(asked: str, names: list[str], delimiter: str) -> str:
     parts = [part.strip(' "') for part in line.split(other)]
     is_text = max(map(len, names), default=0) > LONGEST_NAME
     if line.count(other) > line.count(delimiter) and (asked in parts or not is_text):
-        return f"; is the delimiter {other!r}? (delimiter=, --delimiter)"
+        return Message("; is the delimiter {!r}? (<delimiter=>)", other)
     return "; has the file a line with the names of its columns?" if is_text else ""
 
 

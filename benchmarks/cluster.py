@@ -104,7 +104,7 @@ def watched_fit(corpus: Corpus, address: str, n_topics: int, n_rounds: int, **op
 
 def speed(corpus: Corpus) -> None:
     """One worker and two in turn, round by round of one fit: what else the machine does slows both."""
-    training._LOOK_SECONDS = -1.0
+    training.LOOK_SECONDS = -1.0
     seconds: dict[int, list[float]] = {1: [], 2: []}
     with nodes(2) as address, Cluster(address) as cluster, timed_shards() as of_shards:
         inner, number = cluster.steps(), 0
@@ -118,11 +118,11 @@ def speed(corpus: Corpus) -> None:
                 if number > 6 and seen.n_docs > 0.99 * 1000 * cluster.sync_every:
                     seconds[n_workers].append((time.perf_counter() - begin) / seen.n_docs)
                 number += 1
-                cluster._wanted = 1 + number % 2
+                cluster.most_workers = 1 + number % 2
                 yield seen
                 begin = time.perf_counter()
 
-        cluster._wanted = 1
+        cluster.most_workers = 1
         watched = SimpleNamespace(steps=lambda: steps)
         TopicRegressor(20, n_epochs=8, batch_size=1000, random_state=0).fit(corpus, cluster=watched)
         of_rounds = of_shards()
@@ -231,7 +231,7 @@ def change_bytes(n_words: int, n_topics: int) -> dict[str, float]:
     rng = np.random.default_rng(0)
     phi = np.ascontiguousarray(rng.dirichlet(np.ones(n_words), n_topics).T, np.float32)
     state = mirror_descent.begin(phi, np.zeros((1, n_topics), np.float32), np.ones(n_words))
-    before = rounds._Before(state, np.arange(n_words, dtype=np.int32))
+    before = rounds.Before(state, np.arange(n_words, dtype=np.int32))
     change = before.change(state, 1.0, lambda: state)
     calls = {
         "made_byte": lambda: before.change(state, 1.0, lambda: state),

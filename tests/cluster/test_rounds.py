@@ -98,17 +98,17 @@ def stepped(corpus, shard, **changes):
     """The state that the steps of a shard end in, in a place of its own."""
     place, state = place_of(corpus, **changes), state_of()
     ended = {}
-    restore = rounds._Before._restore
+    restore = rounds.Before.restore
 
     def keep(before, state):
         ended["phi"], ended["U"], ended["words"] = topics_of(state), state.U.copy(), state.word_weights.copy()
         restore(before, state)
 
-    rounds._Before._restore = keep
+    rounds.Before.restore = keep
     try:
         change, told = rounds.learned_apart(state, place, a_round(place), shard, never)
     finally:
-        rounds._Before._restore = restore
+        rounds.Before.restore = restore
     return ended, change, told
 
 

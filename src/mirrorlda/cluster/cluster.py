@@ -78,7 +78,7 @@ class Cluster:
             if value is not None and not (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
                 raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
         self.address, self.sync_every = address, sync_every
-        self._wanted = n_workers
+        self.most_workers = n_workers
         self._is_ours = not ray.is_initialized()
         if self._is_ours:
             _connect(address)
@@ -115,7 +115,7 @@ class Cluster:
                 f"no machine of the cluster has {n_threads} processors for a worker of n_jobs={n_threads} threads: "
                 f"there are {[f'{node.address}: {node.n_cpus}' for node in self.nodes()]}"
             )
-        return possible if self._wanted is None else possible[: self._wanted]
+        return possible if self.most_workers is None else possible[: self.most_workers]
 
     def n_workers(self, n_threads: int = 1) -> int:
         """Processes of `n_threads` threads that work at the same time."""

@@ -193,7 +193,7 @@ def learned_apart(
     rows = examples.documents.words_of(np.arange(examples.n_docs), fit.n_threads)
     if state.guide is not None:
         rows = np.union1d(rows, state.guide.rows)
-    before = _Before(state, rows)
+    before = Before(state, rows)
     engine, rng = place.engine, np.random.default_rng((round.seed, shard))
     frozen = mirror_descent.spread(state)
     told = []
@@ -228,7 +228,7 @@ def joined(told: Sequence[Seen], n_steps: int) -> Seen:
     return Seen(n_steps=n_steps, n_docs=n_docs, loss=loss, weight=weight, **arrays)
 
 
-class _Before:
+class Before:
     """A state before the steps of a shard, as far as these can change it."""
 
     def __init__(self, state: State, rows: np.ndarray) -> None:
@@ -246,7 +246,7 @@ class _Before:
         log_phi = _core.log_changes(state.phi, self._rows, self._phi, shift, floor, weight)
         words = None if state.word_weights is None else state.word_weights[self._rows] / self._words
         change = self._made(state, weight, self._rows, log_phi, words, M * (state.frame[1] - B))
-        self._restore(state)
+        self.restore(state)
         return change
 
     def _change_of_all(self, state: State, weight: float, old: State) -> Change:
@@ -272,7 +272,7 @@ class _Before:
             word_squares=weight * (state.word_squares - word_squares),
         )
 
-    def _restore(self, state: State) -> None:
+    def restore(self, state: State) -> None:
         state.phi[self._rows] = self._phi
         if state.word_weights is not None:
             state.word_weights[self._rows] = self._words

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 # Bytes of a change that are merged in one piece: a larger one is merged by rows, in several places at once.
 _PIECE_BYTES = 32 * 2**20
 # Between two looks at which machines there are.
-_LOOK_SECONDS = 1.0
+LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -310,7 +310,7 @@ class ClusterSteps:
 
     def _n_groups(self, most: int) -> int:
         """Tasks of a round: one for each worker, or where these cannot share evenly as many as there can be."""
-        if time.monotonic() - self._looked_at > _LOOK_SECONDS:
+        if time.monotonic() - self._looked_at > LOOK_SECONDS:
             self._looked_at = time.monotonic()
             try:
                 self._slots = self._cluster.slots(self._fit.n_threads)

@@ -11,8 +11,8 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
 from mirrorlda.data.corpus.corpus import Corpus
-from mirrorlda.estimators.docstrings import COMMON_PARAMETERS, NUMBER_RESPONSES, SUPERVISED_PARAMETERS, documented
 from mirrorlda.estimators.inputs import checked_examples, unchanged_on_failure
+from mirrorlda.estimators.parameters import COMMON_PARAMETERS, NUMBER_RESPONSES, SUPERVISED_PARAMETERS, documented
 from mirrorlda.estimators.supervised import SupervisedTopicEstimator
 from mirrorlda.estimators.target_encoding import check_target, encode_numbers
 from mirrorlda.method.responses import Response

@@ -10,9 +10,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from mirrorlda.data.corpus.corpus import Corpus
 from mirrorlda.data.documents import Documents
-from mirrorlda.estimators.docstrings import COMMON_PARAMETERS, documented
 from mirrorlda.estimators.estimator import TopicEstimator
 from mirrorlda.estimators.inputs import checked_documents, checked_examples, unchanged_on_failure
+from mirrorlda.estimators.parameters import COMMON_PARAMETERS, documented
 from mirrorlda.method.targets.record import NoTargets, Targets
 from mirrorlda.training.loop import evaluate
 from mirrorlda.training.mirror_descent import Parameters

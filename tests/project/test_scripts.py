@@ -102,6 +102,11 @@ def test_every_script_is_run_by_a_test():
         assert re.search(rf"\b{Path(name).stem}\b", (ROOT / "tests" / test).read_text(encoding="utf-8")), name
 
 
+def test_every_verb_of_the_command_line_is_run_by_a_test():
+    tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "cli").glob("test_*.py"))
+    assert [verb for verb in main.list_commands(None) if f'"{verb}", ' not in tests] == []
+
+
 def test_every_extension_of_the_site_is_used():
     """`make docs` runs them, and fails on a warning."""
     conf = (ROOT / "docs" / "conf.py").read_text(encoding="utf-8")

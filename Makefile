@@ -140,7 +140,7 @@ soak: .venv-soak/installed .venv-test/installed
 	  echo "instruction set $$isa"; \
 	  MIRRORLDA_ISA=$$isa $(SANITIZERS) .venv-soak/bin/pytest --quiet --capture=sys $(SANITIZED_TESTS); \
 	done
-	MIRRORLDA_SOAK=10 .venv-test/bin/pytest --quiet $(addprefix tests/,training/test_checkpoints.py saving/test_save_load.py data/test_corpus.py cluster/test_cluster.py)
+	MIRRORLDA_SOAK=10 .venv-test/bin/pytest --quiet $(addprefix tests/,training/test_checkpoints.py saving/test_save_load.py data/test_corpus.py cluster/test_cluster.py project/test_docs.py)
 
 # quality.csv and paper-results stay: their runs took hours.
 clean:

@@ -1,6 +1,6 @@
 """How fast: one run, one table, every system measured in turn and the best of the repeats taken.
 
-    python benchmarks/bench.py [--quick] [--topics 5 20 50 100 200] [--repeats 5]
+    python benchmarks/bench.py [--quick] [--documents 20000] [--topics 5 20 50 100 200] [--repeats 5]
 
 Shares and ratios compare times of this run only. All systems see the same corpus and all BLAS libraries have one thread.
 """
@@ -35,11 +35,12 @@ from mirrorlda.method.start import start as starting_point
 from mirrorlda.training import loop, mirror_descent
 from mirrorlda.training.sources import Examples
 
-N_DOCS, N_WORDS, N_PLANTED = 20_000, 5_000, 20
+N_WORDS, N_PLANTED = 5_000, 20
 N_LAYERS, ALPHA, BATCH_SIZE = 10, 1.001, 1_000
 SGEMM_SIZE = 2_000
-# Documents that inference is timed on: the peers are slower, and their rate does not depend on the number.
-PEER_DOCS = 500
+# Documents that the peers learn from, and those that their inference is timed on: they are slower, and their rate does not depend
+# on the number.
+PEER_TRAINING_DOCS, PEER_DOCS = 2_000, 500
 TRANSFORM_TOPICS = 20
 IMPORTS_PER_REPEAT = 2
 
@@ -92,19 +93,19 @@ def draw_columns(probabilities: np.ndarray, rows: np.ndarray, rng: np.random.Gen
     return drawn
 
 
-def draw_corpus(rng: np.random.Generator) -> tuple[sp.csr_array, np.ndarray]:
+def draw_corpus(n_docs: int, rng: np.random.Generator) -> tuple[sp.csr_array, np.ndarray]:
     """Counts and standardised targets from planted topics over Zipf's word frequencies, documents of log-normal length.
 
     `datasets.make_topics` draws dense rows, 800 MB at this size, and knows no frequent words.
     """
     zipf = 1 / np.arange(1, N_WORDS + 1)
     topics = rng.dirichlet(500 * zipf / zipf.sum(), N_PLANTED)
-    theta = rng.dirichlet(np.full(N_PLANTED, 0.2), N_DOCS)
-    lengths = np.maximum(10, rng.lognormal(np.log(180), 0.5, N_DOCS).astype(int))
-    documents = np.repeat(np.arange(N_DOCS), lengths)
+    theta = rng.dirichlet(np.full(N_PLANTED, 0.2), n_docs)
+    lengths = np.maximum(10, rng.lognormal(np.log(180), 0.5, n_docs).astype(int))
+    documents = np.repeat(np.arange(n_docs), lengths)
     words = draw_columns(topics, draw_columns(theta, documents, rng), rng)
-    X = sp.coo_array((np.ones(len(words), np.float32), (documents, words)), shape=(N_DOCS, N_WORDS)).tocsr()
-    y = theta @ rng.standard_normal(N_PLANTED) + 0.1 * rng.standard_normal(N_DOCS)
+    X = sp.coo_array((np.ones(len(words), np.float32), (documents, words)), shape=(n_docs, N_WORDS)).tocsr()
+    y = theta @ rng.standard_normal(N_PLANTED) + 0.1 * rng.standard_normal(n_docs)
     return X, ((y - y.mean()) / y.std()).astype(np.float32)[:, None]
 
 
@@ -156,8 +157,8 @@ def epoch(state: mirror_descent.State, examples: loop.Examples, n_threads: int) 
 def trained_state(examples: loop.Examples, n_topics: int) -> mirror_descent.State:
     """The state after one epoch: before it all topics are alike, and the line search has less to reject."""
     rng = np.random.default_rng(0)
-    phi, U = starting_point(examples.documents, examples.y, examples.weights, SquaredError(), n_topics, rng)
-    begun = mirror_descent.begin(phi.astype(np.float32), U.astype(np.float32))
+    starts = starting_point(examples.documents, examples.y, examples.weights, SquaredError(), n_topics, rng)
+    begun = mirror_descent.begin(starts.phi.astype(np.float32), starts.U.astype(np.float32))
     _, parameters = epoch(begun, examples, n_threads=inference.n_threads_of(-1))
     return mirror_descent.begin(parameters.phi, parameters.U)
 
@@ -212,7 +213,8 @@ def inference_measures(X: sp.csr_array, y: np.ndarray) -> dict[str, Measure]:
     """Topic proportions of documents by three packages, each with a model of 20 topics trained for a short time."""
     progress("models of tomotopy and scikit-learn")
     ours = TopicRegressor(TRANSFORM_TOPICS, n_epochs=1, random_state=0, n_jobs=1).fit(X, y[:, 0])
-    sklearns = LatentDirichletAllocation(TRANSFORM_TOPICS, learning_method="online", max_iter=1, random_state=0).fit(X[:2000])
+    sklearns = LatentDirichletAllocation(TRANSFORM_TOPICS, learning_method="online", max_iter=1, random_state=0)
+    sklearns.fit(X[:PEER_TRAINING_DOCS])
     return {
         "transform": cpu_timed(lambda: ours.transform(X)),
         "tomotopy": tomotopy_measure(X),
@@ -222,7 +224,8 @@ def inference_measures(X: sp.csr_array, y: np.ndarray) -> dict[str, Measure]:
 
 def tomotopy_measure(X: sp.csr_array) -> Measure:
     names = np.array([f"w{word}" for word in range(N_WORDS)])
-    texts = [np.repeat(names[X[[d]].indices], X[[d]].data.astype(int)).tolist() for d in range(2000)]
+    n_docs = min(PEER_TRAINING_DOCS, X.shape[0])
+    texts = [np.repeat(names[X[[d]].indices], X[[d]].data.astype(int)).tolist() for d in range(n_docs)]
     model = tomotopy.LDAModel(k=TRANSFORM_TOPICS, seed=0)
     for text in texts:
         model.add_doc(text)
@@ -265,30 +268,31 @@ def best_of(measures: dict[str, Measure], n_repeats: int) -> dict[str, Timing]:
     return best
 
 
-def training_rows(best: dict[str, Timing], topics: Sequence[int], n_entries: int) -> Iterator[list[str]]:
+def training_rows(best: dict[str, Timing], topics: Sequence[int], X: sp.csr_array) -> Iterator[list[str]]:
+    n_docs = X.shape[0]
     sgemm = 2 * SGEMM_SIZE**3 / best["sgemm"].seconds
     for n in topics:
         seconds = best[f"epoch {n}"].seconds
-        flops = epoch_flops(n_entries, n) / seconds
-        detail = f"{N_DOCS / seconds:,.0f} documents/s, {flops / 1e9:.1f} of {sgemm / 1e9:.1f} GFLOP/s"
+        flops = epoch_flops(X.nnz, n) / seconds
+        detail = f"{n_docs / seconds:,.0f} documents/s, {flops / 1e9:.1f} of {sgemm / 1e9:.1f} GFLOP/s"
         yield row(f"epoch, one thread, {n} topics, share of sgemm", 100 * flops / sgemm, SGEMM_SHARE[n], "{:.1f} %", detail)
     for n in sorted(TWO_THREADS.keys() & set(topics)):
         one, two = best[f"epoch {n}"], best[f"epoch {n} two threads"]
         # Fewer than two busy cores mean waiting, for each other or for other processes; more CPU-seconds mean more work.
         busy, work = two.cpu / two.seconds, two.cpu / one.cpu
-        detail = f"{N_DOCS / two.seconds:,.0f} documents/s, {busy:.2f} cores busy, {work:.2f} x the CPU-seconds"
+        detail = f"{n_docs / two.seconds:,.0f} documents/s, {busy:.2f} cores busy, {work:.2f} x the CPU-seconds"
         yield row(f"two threads against one, {n} topics", one.seconds / two.seconds, TWO_THREADS[n], "{:.2f} x", detail)
     for n in sorted(OUTSIDE_SHARE.keys() & set(topics)):
         timing = best[f"epoch {n}"]
         share = 100 * timing.outside / timing.seconds
-        detail = f"{1e6 * timing.outside / -(-N_DOCS // BATCH_SIZE):,.0f} us a batch"
+        detail = f"{1e6 * timing.outside / -(-n_docs // BATCH_SIZE):,.0f} us a batch"
         yield row(f"outside the two kernels, {n} topics, share of an epoch", share, OUTSIDE_SHARE[n], "{:.1f} %", detail)
 
 
-def other_rows(best: dict[str, Timing]) -> Iterator[list[str]]:
-    ours = N_DOCS / best["transform"].seconds
+def other_rows(best: dict[str, Timing], n_docs: int) -> Iterator[list[str]]:
+    ours = n_docs / best["transform"].seconds
     for peer, targets in (("tomotopy", TOMOTOPY), ("scikit-learn", SKLEARN)):
-        theirs = PEER_DOCS / best[peer].seconds
+        theirs = min(PEER_DOCS, n_docs) / best[peer].seconds
         detail = f"{ours:,.0f} against {theirs:,.0f} documents per CPU-second"
         yield row(f"transform, one thread, {TRANSFORM_TOPICS} topics, against {peer}", ours / theirs, targets, "{:.0f} x", detail)
     whole, numpy_and_scipy = best["import mirrorlda"].seconds, best["import peers"].seconds
@@ -308,32 +312,34 @@ def print_setting(X: sp.csr_array) -> None:
     packages = ("mirrorlda", "numpy", "scipy", "scikit-learn", "tomotopy")
     print(", ".join([f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in packages)]))
     print(f"instruction set {_core.instruction_set()}, {N_LAYERS} layers, alpha {ALPHA}, regression, batches of {BATCH_SIZE:,}")
-    print(f"{N_DOCS:,} documents, {N_WORDS:,} words; {X.sum() / N_DOCS:.1f} a document, {X.nnz / N_DOCS:.1f} of them distinct")
+    n_docs = X.shape[0]
+    print(f"{n_docs:,} documents, {N_WORDS:,} words; {X.sum() / n_docs:.1f} a document, {X.nnz / n_docs:.1f} of them distinct")
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="How fast: one run, one table.")
+    parser.add_argument("--documents", type=int, default=20_000)
     parser.add_argument("--topics", type=int, nargs="+", choices=SGEMM_SHARE)
     parser.add_argument("--repeats", type=int)
     parser.add_argument("--quick", action="store_true", help="20 and 100 topics, two repeats, unless given")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     topics = options.topics or ([20, 100] if options.quick else list(SGEMM_SHARE))
     n_repeats = options.repeats or (2 if options.quick else 5)
 
     rng = np.random.default_rng(0)
-    X, y = draw_corpus(rng)
+    X, y = draw_corpus(options.documents, rng)
     print_setting(X)
     print(f"best of {n_repeats} interleaved repeats\n", flush=True)
     with threadpool_limits(1):
         measures = {
             "sgemm": sgemm_measure(rng),
-            **training_measures(Examples(as_documents(X), y, np.ones(N_DOCS)), topics),
+            **training_measures(Examples(as_documents(X), y, np.ones(len(y))), topics),
             **inference_measures(X, y),
             "import peers": import_measure("import numpy, scipy.sparse"),
             "import mirrorlda": import_measure("import mirrorlda"),
         }
         best = best_of(measures, n_repeats)
-    rows = [*training_rows(best, topics, X.nnz), *other_rows(best)]
+    rows = [*training_rows(best, topics, X), *other_rows(best, len(y))]
     print_table(["what", "measured", "must", "stretch", "verdict", "detail"], rows)
 
 

@@ -1,6 +1,6 @@
 """Training on a Ray cluster of one machine: how much two workers do more than one, what a round costs, and what it sends.
 
-    python benchmarks/cluster.py [--docs 1000000] [--directory build/scale] [--only speed overhead traffic]
+    python benchmarks/cluster.py [--docs 1000000] [--directory build/scale] [--only speed overhead traffic] [--sync-every 100]
 
 Documents are those of scale.py. Every worker is a node of its own with one processor. What is measured is the time between two
 rounds, from the third of a fit on; figures are ratios within one run.
@@ -14,11 +14,12 @@ import os
 import pickle
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from cluster_cost import CONSTANTS
@@ -31,6 +32,9 @@ from mirrorlda.cluster import changes, rounds
 from mirrorlda.training import mirror_descent
 
 STORE_BYTES = 600 * 2**20
+# Rounds that the CPU of a round is computed from: batches of each, and how many rounds; long ones and short ones.
+LENGTHS = ((50, 10), (2, 200))
+MEASUREMENTS = ["speed", "overhead", "traffic"]
 
 
 @contextmanager
@@ -102,11 +106,11 @@ def watched_fit(corpus: Corpus, address: str, n_topics: int, n_rounds: int, **op
         return watched
 
 
-def speed(corpus: Corpus) -> None:
+def speed(corpus: Corpus, sync_every: int) -> None:
     """One worker and two in turn, round by round of one fit: what else the machine does slows both."""
-    training.LOOK_SECONDS = -1.0
     seconds: dict[int, list[float]] = {1: [], 2: []}
-    with nodes(2) as address, Cluster(address) as cluster, timed_shards() as of_shards:
+    every_round = mock.patch.object(training, "LOOK_SECONDS", -1.0)
+    with every_round, nodes(2) as address, Cluster(address, sync_every=sync_every) as cluster, timed_shards() as of_shards:
         inner, number = cluster.steps(), 0
 
         def steps(*arguments: Any) -> Iterator[Any]:
@@ -179,16 +183,18 @@ def timed_shards() -> Iterator[Callable[[], list[tuple[int, list[float]]]]]:
             training.learn_apart = original
 
 
-def overhead(corpus: Corpus, n_topics: int, repeats: int = 3) -> tuple[float, float]:
+def overhead(
+    corpus: Corpus, n_topics: int, repeats: int = 3, lengths: Sequence[tuple[int, int]] = LENGTHS
+) -> tuple[float, float]:
     """CPU of a round and of a document, from the same batches in more and in fewer rounds."""
     rounds, documents = [], []
     with nodes(2) as address:
         for _ in range(repeats):
-            found = {}
-            for sync_every, n_rounds in ((50, 10), (2, 200)):
+            found = []
+            for sync_every, n_rounds in lengths:
                 watched = watched_fit(corpus, address, n_topics, n_rounds, sync_every=sync_every)
-                found[sync_every] = watched.cpu / watched.n_docs, watched.n_docs / watched.counted
-            (short, short_docs), (long, long_docs) = found[2], found[50]
+                found.append((watched.cpu / watched.n_docs, watched.n_docs / watched.counted))
+            (long, long_docs), (short, short_docs) = found
             rounds.append((short - long) / (1 / short_docs - 1 / long_docs))
             documents.append(long - rounds[-1] / long_docs)
     round, document = float(np.median(rounds)), float(np.median(documents))
@@ -273,17 +279,18 @@ def traffic(corpus: Corpus, n_topics: int, **options: Any) -> None:
     )
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--docs", type=int, default=1_000_000)
     parser.add_argument("--directory", type=Path, default=Path("build/scale"))
     parser.add_argument("--write", action="store_true", help=f"keep the constants, in {CONSTANTS.name}")
-    parser.add_argument("--only", nargs="+", default=["speed", "overhead", "traffic"])
-    options = parser.parse_args()
+    parser.add_argument("--only", nargs="+", choices=MEASUREMENTS, default=MEASUREMENTS)
+    parser.add_argument("--sync-every", type=int, default=100, help="batches of a round, where the speed is measured")
+    options = parser.parse_args(arguments)
     options.directory.mkdir(parents=True, exist_ok=True)
     corpus = Corpus(corpus_of(options.directory, options.docs, 5000))
     if "speed" in options.only:
-        speed(corpus)
+        speed(corpus, options.sync_every)
     if "overhead" in options.only:
         found = constants(corpus)
         if options.write:

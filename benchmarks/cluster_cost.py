@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,7 +59,7 @@ def cost(constants: dict[str, float], options: argparse.Namespace, batch_size: i
     return Cost(workers, n_rounds, change / 1e6, compute, n_rounds * (network + processor))
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--documents", type=float, default=1e8)
     parser.add_argument("--machines", type=int, default=16)
@@ -69,7 +70,7 @@ def main() -> None:
     parser.add_argument("--sync-every", type=int, default=100)
     parser.add_argument("--gigabits", type=float, default=10.0, help="of the network, a second")
     parser.add_argument("--epochs", type=int, default=10)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     constants = json.loads(CONSTANTS.read_text())
     heads = ["topics", "batch", "busy cores", "rounds an epoch", "traffic a round and machine", "an epoch"]
     heads += [f"{options.epochs} epochs", "of it documents"]

@@ -1,6 +1,6 @@
 """More documents than memory holds, more words than a cache holds: how fast, beside the same work in memory.
 
-    python benchmarks/scale.py [--docs 8000000] [--directory build/scale] [--texts FILE ...]
+    python benchmarks/scale.py [--docs 8000000] [--directory build/scale] [--only disk sizes words vocabulary] [--texts FILE ...]
 
 Documents are generated: 100 distinct words each, drawn from a Zipf distribution, with a target that some words move. The corpus
 stays in the directory for the next run. Every measurement runs in a process of its own; figures are ratios within one run.
@@ -16,8 +16,11 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,13 +28,15 @@ from mirrorlda.text import WordCounts
 
 from mirrorlda import Corpus, CorpusWriter, TopicRegressor
 from mirrorlda.data.corpus.manifest import Target
-from mirrorlda.estimators import base
+from mirrorlda.training import loop
 
 N_DISTINCT = 100
 PART = 65_536
 # Shares of the corpus that the time is measured for: each a split of its own.
 SHARES = {"sixteenth": 1 / 16, "eighth": 1 / 8, "quarter": 1 / 4, "half": 1 / 2}
 LIMIT = 10**9
+FEW_WORDS = 5_000
+MEASUREMENTS = ["disk", "sizes", "words", "vocabulary"]
 
 
 def generate(n_docs: int, n_words: int, seed: int) -> tuple[sp.csr_array, np.ndarray]:
@@ -82,9 +87,25 @@ def forget(path: Path) -> None:
         os.close(descriptor)
 
 
+@contextmanager
+def train_replaced(by: Callable[..., Any]) -> Iterator[None]:
+    """The training loop of the package is another function, in every module that calls it."""
+    train = loop.train
+    callers = [
+        module for name, module in sys.modules.items() if name.startswith("mirrorlda.") and vars(module).get("train") is train
+    ]
+    for module in callers:
+        module.train = by
+    try:
+        yield
+    finally:
+        for module in callers:
+            module.train = train
+
+
 def timed_fit(X: object, y: object, **parameters: object) -> dict[str, float]:
     """Seconds of training alone, and what the process took of memory that is its own."""
-    train, seconds = base.train, []
+    train, seconds = loop.train, []
 
     def timed(*arguments: object, **options: object) -> object:
         begin, cpu = time.perf_counter(), time.process_time()
@@ -92,9 +113,9 @@ def timed_fit(X: object, y: object, **parameters: object) -> dict[str, float]:
         seconds.append((time.perf_counter() - begin, time.process_time() - cpu))
         return result
 
-    base.train = timed
     model = TopicRegressor(random_state=0, n_jobs=2, **parameters)
-    model.fit(X) if y is None else model.fit(X, y)
+    with train_replaced(timed):
+        model.fit(X) if y is None else model.fit(X, y)
     status = Path("/proc/self/status").read_text().split()
     return {
         "seconds": seconds[0][0],
@@ -135,7 +156,8 @@ def vocabulary(n_words: int) -> dict[str, float]:
     begin = time.perf_counter()
     for _ in range(2):
         for first in range(0, n_words, 100_000):
-            counts.add(" ".join(f"word{w:x}" for w in range(text, text + 100)) for text in range(first, first + 100_000, 100))
+            last = min(first + 100_000, n_words)
+            counts.add(" ".join(f"word{w:x}" for w in range(text, min(text + 100, last))) for text in range(first, last, 100))
     found = counts.vocabulary()
     assert len(found) == n_words
     return {"seconds": time.perf_counter() - begin, "peak MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000}
@@ -170,24 +192,8 @@ def rate(measured: dict[str, float]) -> float:
     return measured["docs"] / measured["seconds"]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--docs", type=int, default=8_000_000)
-    parser.add_argument("--directory", type=Path, default=Path("build/scale"))
-    parser.add_argument("--texts", nargs="*", default=[])
-    parser.add_argument("--child")
-    options = parser.parse_args()
-    if options.child:
-        name, *arguments = json.loads(options.child)
-        print(json.dumps(globals()[name](*arguments)))
-        return
-    options.directory.mkdir(parents=True, exist_ok=True)
-    path = str(corpus_of(options.directory, options.docs, 5000))
-    size = sum(file.stat().st_size for file in Path(path).rglob("*") if file.is_file())
-    print(
-        f"corpus: {options.docs:,} documents, {size / 1e9:.2f} GB, {size / options.docs / N_DISTINCT:.2f} bytes a distinct word"
-    )
-
+def compare_with_memory(path: str) -> None:
+    """Training from disk with little memory beside the same from memory."""
     # Machines slow down under a load that lasts: all runs see as many documents, in more epochs where there are fewer.
     before = apart("memory", path, "eighth", 20, 8)
     whole = apart("disk", path, "", LIMIT, 20)
@@ -204,31 +210,69 @@ def main() -> None:
     print(f"processor time a document, in memory {cpu[0]:.1f} and {cpu[1]:.1f} us, from disk {cpu[2]:.1f} us")
     if (group := memory_group(LIMIT)) is not None:
         tight = apart("disk", path, "", LIMIT, 20, group=group)
+        group.rmdir()
         print(
             f"from disk, at most {LIMIT / 1e9:g} GB with the system's copies of the files: {rate(tight):,.0f} documents a second"
         )
 
+
+def compare_sizes(path: str, n_docs: int) -> None:
+    """Seconds of an epoch by the number of documents."""
     seconds = {}
     for name, share in {**SHARES, "": 1.0}.items():
         n_epochs = round(1 / share)
-        seconds[round(share * options.docs)] = apart("disk", path, name, 0, 20, n_epochs)["seconds"] / n_epochs
+        seconds[round(share * n_docs)] = apart("disk", path, name, 0, 20, n_epochs)["seconds"] / n_epochs
     slope = np.polyfit(np.log(list(seconds)), np.log(list(seconds.values())), 1)[0]
-    for n_docs, taken in seconds.items():
-        print(f"  {n_docs:>9,} documents: {taken:6.1f} s an epoch, {n_docs / taken:,.0f} a second")
+    for size, taken in seconds.items():
+        print(f"  {size:>9,} documents: {taken:6.1f} s an epoch, {size / taken:,.0f} a second")
     print(f"slope of the log-log line: {slope:.3f}")
 
+
+def compare_words(n_docs: int, n_words: int) -> None:
+    """An epoch with many words beside one with few."""
     few, many = [], []
     for _ in range(2):
-        few.append(apart("words", 8 * PART, 5000, 100)["seconds"])
-        many.append(apart("words", 8 * PART, 701_000, 100)["seconds"])
+        few.append(apart("words", n_docs, FEW_WORDS, 100)["seconds"])
+        many.append(apart("words", n_docs, n_words, 100)["seconds"])
     print(
-        f"701,000 words instead of 5,000, 100 topics, {8 * PART:,} documents: {min(many) / min(few):.2f} times the seconds "
-        f"({min(many):.1f} and {min(few):.1f})"
+        f"{n_words:,} words instead of {FEW_WORDS:,}, 100 topics, {n_docs:,} documents: "
+        f"{min(many) / min(few):.2f} times the seconds ({min(many):.1f} and {min(few):.1f})"
     )
 
-    found = apart("vocabulary", 10_000_000)
-    print(f"vocabulary pass over 10 million distinct words: {found['peak MB']:.0f} MB at most, {found['seconds']:.0f} s")
 
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--docs", type=int, default=8_000_000, help="of the corpus")
+    parser.add_argument("--directory", type=Path, default=Path("build/scale"))
+    parser.add_argument("--only", nargs="+", choices=MEASUREMENTS, default=MEASUREMENTS)
+    parser.add_argument("--words", type=int, default=701_000, help="how many words are compared with few")
+    parser.add_argument("--words-docs", type=int, default=8 * PART, help="documents that they are compared on")
+    parser.add_argument("--vocabulary", type=int, default=10_000_000, help="distinct words of a vocabulary pass")
+    parser.add_argument("--texts", nargs="*", default=[], metavar="FILE", help="JSON lines with the field text")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.child:
+        name, *its_arguments = json.loads(options.child)
+        print(json.dumps(globals()[name](*its_arguments)))
+        return
+    if {"disk", "sizes"} & set(options.only):
+        options.directory.mkdir(parents=True, exist_ok=True)
+        path = str(corpus_of(options.directory, options.docs, FEW_WORDS))
+        size = sum(file.stat().st_size for file in Path(path).rglob("*") if file.is_file())
+        per_word = size / options.docs / N_DISTINCT
+        print(f"corpus: {options.docs:,} documents, {size / 1e9:.2f} GB, {per_word:.2f} bytes a distinct word")
+    if "disk" in options.only:
+        compare_with_memory(path)
+    if "sizes" in options.only:
+        compare_sizes(path, options.docs)
+    if "words" in options.only:
+        compare_words(options.words_docs, options.words)
+    if "vocabulary" in options.only:
+        found = apart("vocabulary", options.vocabulary)
+        print(
+            f"vocabulary pass over {options.vocabulary:,} distinct words: {found['peak MB']:.0f} MB at most, "
+            f"{found['seconds']:.0f} s"
+        )
     if options.texts:
         sys.stdout.flush()
         subprocess.run([sys.executable, Path(__file__).with_name("text.py"), *options.texts], check=True)

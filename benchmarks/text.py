@@ -97,13 +97,13 @@ def n_differences(path: Path, **options: Any) -> tuple[int, int, int]:
     return len(ours.vocabulary_), n_single, int(np.count_nonzero((X - Y.astype(np.float32)).data))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--equal", action="store_true", help="compare the counts of all words instead of the times")
-    arguments = parser.parse_args()
-    if arguments.equal:
-        for path in arguments.files:
+    chosen = parser.parse_args(arguments)
+    if chosen.equal:
+        for path in chosen.files:
             for options in ({}, {"ngram_range": (1, 2)}):
                 n_words, n_single, n_counts = n_differences(path, **options)
                 print(
@@ -112,7 +112,7 @@ def main() -> None:
                 )
         return
     print(f"{'file':28}{'MB':>6}{'ours, s':>10}{'CountVectorizer':>17}{'ratio':>7}{'same definition':>17}{'ratio':>7}")
-    for t in text_to_counts(arguments.files):
+    for t in text_to_counts(chosen.files):
         print(
             f"{t.name:28}{t.megabytes:6.0f}{t.ours:10.2f}{t.count_vectorizer:17.2f}{t.count_vectorizer / t.ours:7.1f}"
             f"{t.same_definition:17.2f}{t.same_definition / t.ours:7.1f}"

@@ -2,13 +2,15 @@
 
 python experiments/rounds.py DATA_DIR [--seeds 5]
 
-The cluster is this machine's: what is learned does not depend on the number of workers. A larger batch has more shards.
+The cluster is this machine's unless --cluster has the address of another: what is learned does not depend on the number of
+workers. A larger batch has more shards.
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,14 +21,15 @@ from mirrorlda import TopicRegressor, prepare
 SYNC_EVERY = (1, 10, 100)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("data", type=Path, metavar="DATA_DIR", help="where tripadvisor_79k.jsonl.gz is")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--topics", type=int, default=20)
     parser.add_argument("--batch-sizes", nargs="+", type=int, default=[1000, 4000, 16_000], metavar="N")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, Cluster("local") as cluster:
+    parser.add_argument("--cluster", default="local", metavar="ADDRESS", help="local, auto or the address of a Ray cluster")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as folder, Cluster(options.cluster) as cluster:
         file = options.data / "tripadvisor_79k.jsonl.gz"
         corpus = prepare(file, Path(folder) / "corpus", text="text", target="stars", split="split", max_words=5000)
         train, test = corpus.select(split="train"), corpus.select(split="test")

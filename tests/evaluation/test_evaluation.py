@@ -17,7 +17,7 @@ from mirrorlda.data.corpus.corpus import Corpus
 from mirrorlda.evaluation import Evaluation, Measure, evaluate
 from mirrorlda.evaluation.bootstrap import measured
 from mirrorlda.evaluation.curves import curves_of
-from mirrorlda.evaluation.outcomes import ClassOutcome, LabelOutcome, NumberOutcome, WordLikelihood
+from mirrorlda.evaluation.measures import ClassOutcome, LabelOutcome, NumberOutcome, WordLikelihood
 
 GOOD = ["clean quiet room", "quiet lovely hotel", "lovely clean pool"]
 BAD = ["noisy dirty room", "rude noisy staff", "dirty pool rude"]

@@ -14,7 +14,8 @@ from mirrorlda.data.documents import as_documents
 from mirrorlda.method.inference import check_layers
 from mirrorlda.method.start import start
 from mirrorlda.training import mirror_descent
-from mirrorlda.training.loop import Run, Schedule, evaluate, train
+from mirrorlda.training.loop import Run, evaluate, train
+from mirrorlda.training.schedule import Schedule
 from mirrorlda.training.sources import Examples
 
 jax.config.update("jax_enable_x64", True)

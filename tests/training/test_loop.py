@@ -16,7 +16,8 @@ from mirrorlda.method.inference import check_layers, new_engine
 from mirrorlda.method.prior import TopicUsage
 from mirrorlda.method.start import start
 from mirrorlda.training import mirror_descent
-from mirrorlda.training.loop import Run, Schedule, evaluate, step, train
+from mirrorlda.training.loop import Run, evaluate, step, train
+from mirrorlda.training.schedule import Schedule
 from mirrorlda.training.sources import Examples
 
 

@@ -22,8 +22,9 @@ from mirrorlda.method.inference import Layers, new_engine
 from mirrorlda.method.responses import Response
 from mirrorlda.training import mirror_descent
 from mirrorlda.training.epoch_order import windows
-from mirrorlda.training.loop import Schedule, Seen, gradients_of, seen, step
+from mirrorlda.training.loop import Seen, gradients_of, seen, step
 from mirrorlda.training.mirror_descent import Rates, State
+from mirrorlda.training.schedule import Schedule
 from mirrorlda.training.sources import Examples, StoredExamples
 
 # A shard has at least so many documents of a batch, and there are at most so many shards: a step on 125 documents takes half as

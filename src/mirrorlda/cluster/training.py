@@ -27,8 +27,9 @@ from mirrorlda.method.gradients import Gradients
 from mirrorlda.method.responses import Response
 from mirrorlda.training import mirror_descent
 from mirrorlda.training.epoch_order import windows
-from mirrorlda.training.loop import SCORED_DOCS, Run, Schedule, Seen, drawn
+from mirrorlda.training.loop import SCORED_DOCS, Run, Seen, drawn
 from mirrorlda.training.mirror_descent import Rates, State
+from mirrorlda.training.schedule import Schedule
 from mirrorlda.training.sources import Source, StoredExamples
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from mirrorlda.data.corpus.corpus import Corpus
 from mirrorlda.estimators.inputs import checked_examples, unchanged_on_failure
 from mirrorlda.estimators.parameters import COMMON_PARAMETERS, SUPERVISED_PARAMETERS, documented
 from mirrorlda.estimators.supervised import SupervisedTopicEstimator
-from mirrorlda.estimators.target_encoding import check_target, class_weigher, classes_of, encode_classes, without_minus_one
+from mirrorlda.estimators.target_kinds import check_target, class_weigher, classes_of, encode_classes, without_minus_one
 from mirrorlda.method.responses import Response, Sigmoid, Softmax
 from mirrorlda.method.targets.classes import Classes, Labels
 from mirrorlda.method.targets.record import Targets, array_of, without_missing

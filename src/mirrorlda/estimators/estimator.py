@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from mirrorlda.data.corpus.corpus import Corpus
 from mirrorlda.data.documents import Documents
 from mirrorlda.data.text import Vocabulary
-from mirrorlda.estimators.fitting import Fitting, Learned, Stream, learned_from_stream
+from mirrorlda.estimators.fitting import Fitting, Stream, learned_from_stream
 from mirrorlda.estimators.inputs import check_cluster, checked_documents, stored_examples, unchanged_on_failure
 from mirrorlda.estimators.parameters import Settings, is_logarithmic, layers_of
 from mirrorlda.inspect.notebook import model_page
@@ -27,6 +27,7 @@ from mirrorlda.training.checkpoints import Fitted, Keeper
 from mirrorlda.training.interrupt import InterruptedWarning, interruptible
 from mirrorlda.training.mirror_descent import Parameters
 from mirrorlda.training.sources import Encoding, Examples, Source, StoredExamples, sample
+from mirrorlda.training.unlabelled import Learned
 
 # Documents that say what there is to say of a model as a whole.
 _SUMMARY_DOCS = 20_000

@@ -1,10 +1,10 @@
-"""A fit, from its documents to what was learned: the start, the steps, and rounds for documents that have no target."""
+"""A fit, from its documents to what was learned: where it starts, and what training needs to know."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,16 +12,13 @@ from joblib import effective_n_jobs
 
 from mirrorlda.data.documents import Documents
 from mirrorlda.data.parts import chunks
-from mirrorlda.data.progress import tell
 from mirrorlda.estimators.parameters import (
     Settings,
     estimates_alpha,
     first_alpha,
     generator,
     layers_of,
-    n_epochs_of,
     n_topics_of,
-    schedule_of,
 )
 from mirrorlda.method.encoder import Encoder
 from mirrorlda.method.fitted_model import scores_of
@@ -33,45 +30,20 @@ from mirrorlda.training.checkpoints import Fitted, Keeper
 from mirrorlda.training.loop import Run, alone, score, step, train
 from mirrorlda.training.mirror_descent import Parameters
 from mirrorlda.training.progress import reporter
+from mirrorlda.training.schedule import n_epochs_of, schedule_of
 from mirrorlda.training.seed_words import guide_of, topic_number
 from mirrorlda.training.sources import Examples, Source, sample
+from mirrorlda.training.unlabelled import Learned, Stage, train_in_stages
 
 # Documents that decide how learning starts and how fast it goes.
 _START_DOCS = 100_000
 # The part of a guided topic that its seed words are at the start.
 _GUIDED_START = 0.5
-# Documents without a target get the model's own, so often; one round is enough for ratings, classes gain until the third.
-_N_ROUNDS = 3
-_ROUND_EPOCHS = 4
-
-
-@dataclass(frozen=True)
-class Learned:
-    """What was learned, and how it went.
-
-    Attributes
-    ----------
-    fitted : Fitted
-    source : Source
-        Documents with their targets that say what there is to say of the model as a whole.
-    history : dict of lists
-    n_steps, n_planned : int
-        Steps that were taken, and that were to be taken.
-    ended : bool
-        False if training was interrupted.
-    """
-
-    fitted: Fitted
-    source: Source
-    history: dict[str, list[float]]
-    n_steps: int
-    n_planned: int
-    ended: bool
 
 
 @dataclass(frozen=True)
 class Fitting:
-    """What the rounds of a fit have in common.
+    """What all trainings of a fit have in common; there are several where documents have no target.
 
     Attributes
     ----------
@@ -99,46 +71,23 @@ class Fitting:
     interrupted: Callable[[], bool]
 
     def learned(self, source: Source) -> Learned:
-        """Train on all documents.
+        """Train on all documents."""
+        rng, n_epochs = generator(self.settings), n_epochs_of(self.settings)
 
-        Those without a target are left out at first; then they take the model's own prediction for one, and training is repeated.
-        """
-        known, rng = source.without_unlabelled(), generator(self.settings)
-        n_stages = 1 if known.n_docs == source.n_docs else 1 + _N_ROUNDS
-        if n_stages > 1:
-            counted = f"{source.n_docs - known.n_docs:,} of {source.n_docs:,} documents have no target"
-            tell(f"{counted}: the first of {n_stages} rounds learns from the others", self.settings.verbose)
-        if not self.keeper.stage:
-            learned = self._round(known, rng, 0, n_stages, None)
-            if n_stages == 1 or not learned.ended:
-                return learned
-        n_epochs = n_epochs_of(self.settings)
-        fewer = min(n_epochs, max(_ROUND_EPOCHS, int(np.ceil(known.n_docs / source.n_docs * n_epochs))))
-        for stage in range(max(1, self.keeper.stage), n_stages):
-            before = self.keeper.before if stage == self.keeper.stage else learned.fitted
-            assert before is not None
-            learned = self._round(source.completed(self._own_targets(before)), rng, stage, n_stages, before, fewer)
-            if not learned.ended:
-                break
-        return replace(learned, source=known)
+        def train(some: Source, stage: Stage) -> Learned:
+            return self._trained(some, stage, rng)
 
-    def _round(
-        self,
-        source: Source,
-        rng: np.random.Generator,
-        stage: int,
-        n_stages: int,
-        before: Fitted | None,
-        n_epochs: int | None = None,
-    ) -> Learned:
-        """One training of `n_stages`, of which `before` is what the last one learned."""
+        return train_in_stages(source, n_epochs, self.keeper, train, self._own_targets, self.settings.verbose)
+
+    def _trained(self, source: Source, stage: Stage, rng: np.random.Generator) -> Learned:
         settings, response = self.settings, self.targets.response
         some = sample(source, _START_DOCS)
-        schedule = schedule_of(settings, some, source.n_docs, response, n_epochs)
+        schedule = schedule_of(settings, some, source.n_docs, response, stage.n_epochs)
         n_topics, dtype = n_topics_of(settings, response, some.y), some.documents.counts.dtype
         layers = layers_of(settings, n_topics, dtype, response, first_alpha(settings, n_topics))
-        run = self.keeper.run(stage, layers)
+        run = self.keeper.run(stage.number, layers)
         if run is None:
+            before = stage.before
             last = self.last if before is None else self._as_fitted(before) if settings.warm_start else None
             state = start_state(settings, some, self.targets, self.words, rng, n_docs=source.n_docs, last=last)
             run = Run(state, layers, rng, held_out=int(rng.integers(2**63)))
@@ -151,7 +100,7 @@ class Fitting:
             judged = judged.as_type(dtype)
         elif settings.early_stopping:
             source, judged = source.hold_out(settings.validation_fraction, run.held_out)
-        with reporter(schedule.n_epochs * source.n_docs, settings.verbose, (stage + 1, n_stages)) as report:
+        with reporter(schedule.n_epochs * source.n_docs, settings.verbose, (stage.number + 1, stage.n_stages)) as report:
             parameters, layers = train(
                 run,
                 source,
@@ -162,7 +111,9 @@ class Fitting:
                 patience=settings.n_iter_no_change if settings.early_stopping else None,
                 n_threads=effective_n_jobs(settings.n_jobs),
                 report=report,
-                save=lambda ended: self.keeper.save(run, stage=stage, before=before, now=ended or self.interrupted()),
+                save=lambda ended: self.keeper.save(
+                    run, stage=stage.number, before=stage.before, now=ended or self.interrupted()
+                ),
                 interrupted=self.interrupted,
             )
         ended, history = not self.interrupted(), run.history

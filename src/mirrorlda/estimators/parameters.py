@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from numbers import Real
 from textwrap import fill
 from typing import Any, ClassVar, TypeVar
 
@@ -14,20 +13,11 @@ from sklearn.utils import check_random_state
 from mirrorlda.method.inference import Layers, check_layers, check_whole
 from mirrorlda.method.responses import OF_NUMBERS, Ordinal, Response
 from mirrorlda.method.start import start
-from mirrorlda.training.loop import Schedule
-from mirrorlda.training.sources import Examples
 
-# An automatic batch has at most so many times the documents that it has for a corpus of a million.
-_LARGEST_BATCH = 32
 # Each doubling of the topics beyond so many takes one more layer.
 _FEW_TOPICS = 50
-# Rates are relative to the root mean square over all words, which rare ones make small: beyond so many words an automatic rate
-# falls, so that the steps on the others stay as long.
-_FEW_WORDS = 10_000
 # alpha=None: the prior weighs as much as a word of a document with so many topics, and as two with very many.
 _WORD_OF_TOPICS = 20
-# Fraction by which the first steps move a guided topic towards its seed words.
-_GUIDE = 0.02
 
 
 C = TypeVar("C", bound=type)
@@ -59,7 +49,7 @@ class Settings:
 
     # Where learning starts; a subclass may start elsewhere.
     start = staticmethod(start)
-    # learning_rate="auto", up to _FEW_WORDS words; None: the estimator has none.
+    # learning_rate="auto", up to 10,000 words; None: the estimator has none.
     auto_learning_rate: ClassVar[float | None] = None
     # batch_size="auto": a batch is this part of the documents, and has at most so many.
     auto_batch = (8, 1000)
@@ -198,42 +188,6 @@ def layers_of(settings: Settings, n_topics: int, dtype: Any, response: Response,
     return replace(layers, n_layers=layers.n_layers + _more_layers(layers.alpha)) if is_auto else layers
 
 
-def schedule_of(settings: Settings, examples: Examples, n_docs: int, response: Response, n_epochs: int | None = None) -> Schedule:
-    """How `n_docs` documents, of which `examples` are some, are learned from."""
-    check_whole("n_iter_no_change", settings.n_iter_no_change)
-    learning_rate = _learning_rate(settings, examples.documents.n_words)
-    for name in ("coef_learning_rate", "word_learning_rate", "average_from", "generative_weight"):
-        _check_amount(settings, name)
-    if not (isinstance(settings.word_dropout, Real) and 0 <= float(settings.word_dropout) < 1):
-        raise ValueError(f"word_dropout must be a fraction of at least 0 and below 1, got {settings.word_dropout!r}")
-    if not 1 <= settings.beta < np.inf:
-        raise ValueError(f"beta must be at least 1, got {settings.beta!r}: below 1 the prior of the topics has no bound")
-    if settings.learning_rate_decay not in ("linear", "constant"):
-        raise ValueError(f"learning_rate_decay must be 'linear' or 'constant', got {settings.learning_rate_decay!r}")
-    if not 0 < settings.validation_fraction < 1:
-        raise ValueError(f"validation_fraction must be between 0 and 1, got {settings.validation_fraction!r}")
-    words_per_document = max(1.0, float(np.average(examples.lengths, weights=examples.weights)))
-    curvature = response.curvature(examples.y, examples.weights)
-    return Schedule(
-        batch_sizes=_batch_sizes(settings, n_docs),
-        n_epochs=n_epochs_of(settings) if n_epochs is None else n_epochs,
-        learning_rate=learning_rate,
-        coef_learning_rate=settings.coef_learning_rate * response.coef_rate / curvature,
-        decay=settings.learning_rate_decay,
-        average_from=settings.average_from,
-        beta=settings.beta,
-        word_learning_rate=settings.word_learning_rate,
-        word_dropout=settings.word_dropout,
-        word_weight=response.word_weight + settings.generative_weight / words_per_document,
-        guide=_GUIDE,
-    )
-
-
-def n_epochs_of(settings: Settings) -> int:
-    check_whole("n_epochs", settings.n_epochs)
-    return int(settings.n_epochs)
-
-
 def n_topics_of(settings: Settings, response: Response, y: np.ndarray) -> int:
     """As many as asked for; "auto" is 20, or one for each class, label or target where there are more."""
     if isinstance(settings.n_topics, str) and settings.n_topics == "auto":
@@ -241,40 +195,6 @@ def n_topics_of(settings: Settings, response: Response, y: np.ndarray) -> int:
         return 20 if isinstance(response, Ordinal) else max(20, response.n_outputs(y))
     check_whole("n_topics", settings.n_topics)
     return int(settings.n_topics)
-
-
-def _learning_rate(settings: Settings, n_words: int) -> float:
-    """Of the topics, with a vocabulary of so many words."""
-    automatic = settings.auto_learning_rate
-    if automatic is not None and isinstance(settings.learning_rate, str) and settings.learning_rate == "auto":
-        return automatic * float(np.sqrt(min(1.0, _FEW_WORDS / n_words)))
-    return _check_amount(settings, "learning_rate", otherwise="" if automatic is None else "'auto' or ")
-
-
-def _check_amount(settings: Settings, name: str, otherwise: str = "") -> float:
-    """A parameter that is a number; `otherwise` says what else it may be."""
-    if not (isinstance(value := getattr(settings, name), Real) and 0 <= float(value) < np.inf):
-        raise ValueError(f"{name} must be {otherwise}a finite number of at least 0, got {value!r}")
-    return float(value)
-
-
-# Measured on 500 to 63,000 reviews: ten epochs on large batches beat more steps on small ones.
-
-
-def _batch_sizes(settings: Settings, n_docs: int) -> tuple[int, int]:
-    if settings.batch_size == "auto":
-        part, most = settings.auto_batch
-        # From a million documents on there are more steps than learning needs: batches grow, and more workers can share them.
-        most = round(most * min(_LARGEST_BATCH, max(1.0, n_docs / 1e6)))
-        automatic = min(most, max(128, n_docs // part))
-        return automatic, automatic
-    is_pair = isinstance(settings.batch_size, tuple | list)
-    sizes: Any = settings.batch_size if is_pair else (settings.batch_size, settings.batch_size)
-    if len(sizes) != 2:
-        raise ValueError(f"batch_size must be 'auto', a whole number or a pair of them, got {settings.batch_size!r}")
-    for size in sizes:
-        check_whole("batch_size", size)
-    return int(sizes[0]), int(sizes[1])
 
 
 def _more_layers(alpha: np.ndarray) -> int:

@@ -13,9 +13,9 @@ from joblib import Parallel, delayed
 
 from mirrorlda.data.parts import READ_DOCS, chunks
 from mirrorlda.evaluation.bootstrap import Measure, measured
+from mirrorlda.evaluation.measures import NumberOutcome, Outcome
 from mirrorlda.evaluation.measuring import Evaluation, word_likelihood
-from mirrorlda.evaluation.outcomes import NumberOutcome, Outcome
-from mirrorlda.evaluation.truths import Truth, beside, truth_of
+from mirrorlda.evaluation.true_targets import Truth, beside, truth_of
 from mirrorlda.method.fitted_model import FittedModel, model_of
 from mirrorlda.method.inference import check_whole
 

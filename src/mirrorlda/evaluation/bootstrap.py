@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mirrorlda.evaluation.outcomes import CALIBRATION, Outcome
+from mirrorlda.evaluation.measures import CALIBRATION, Outcome
 from mirrorlda.method.inference import check_whole
 
 # Above so many documents, random groups of them are drawn: intervals are as wide, to one part in a hundred.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mirrorlda.evaluation.outcomes import N_BINS, ClassOutcome, LabelOutcome, NumberOutcome, Outcome, auc_of, bins_of
+from mirrorlda.evaluation.measures import N_BINS, ClassOutcome, LabelOutcome, NumberOutcome, Outcome, auc_of, bins_of
 
 _MOST_POINTS = 200
 _MOST_CURVES = 20

@@ -12,8 +12,8 @@ import numpy as np
 from mirrorlda.data.parts import READ_DOCS, chunks
 from mirrorlda.evaluation.bootstrap import Measure, measured, plain
 from mirrorlda.evaluation.curves import curves_of
-from mirrorlda.evaluation.outcomes import Outcome, WordLikelihood
-from mirrorlda.evaluation.truths import outcome_of, truth_of
+from mirrorlda.evaluation.measures import Outcome, WordLikelihood
+from mirrorlda.evaluation.true_targets import outcome_of, truth_of
 from mirrorlda.inspect.text_table import text_table
 from mirrorlda.method.fitted_model import FittedModel, model_of
 

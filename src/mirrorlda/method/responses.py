@@ -177,9 +177,9 @@ class SquaredError(Response):
 class Quantile(Response):
     """A quantile of each output, by default the median, which outliers hardly move; y is of any numbers.
 
-    The loss is the pinball loss, |y - score| times `quantile` where y is larger and 1 - `quantile` where it is smaller. Within
-    `width` of y it is a parabola, so that the gradient has no jump; the unit of `width` is that of the targets, or, where the
-    response is chosen by its name, their standard deviation.
+    The loss is the pinball loss: how far y is from the score, times `quantile` where y is larger and 1 - `quantile` where it is
+    smaller. Within `width` of y it is a parabola, so that the gradient has no jump. The unit of `width` is that of the targets,
+    or, where the response is chosen by its name, their standard deviation.
 
     Examples
     --------

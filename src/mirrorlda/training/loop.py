@@ -14,6 +14,7 @@ from mirrorlda.method.inference import Layers, forward, new_engine
 from mirrorlda.method.prior import TopicUsage
 from mirrorlda.method.responses import Response
 from mirrorlda.training import mirror_descent
+from mirrorlda.training.schedule import Schedule
 from mirrorlda.training.sources import Examples, Source
 
 # Epochs after which topics are no longer too alike for an estimate of alpha.
@@ -22,57 +23,6 @@ _ALIKE = 3
 SCORED_DOCS = 65_536
 # Documents at a time where nothing is learned: few enough for an interrupt between two of them to be prompt.
 _JUDGED_DOCS = 4096
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """How long and how fast to learn.
-
-    The learning rates fall linearly to zero over the whole run ("linear") or stay ("constant"). Running averages begin
-    after the fraction `average_from` of all steps; from 1 on there are none. The batch size grows geometrically from
-    the first to the last epoch. In every step a fraction `word_dropout` of the documents' words is left out.
-    """
-
-    n_epochs: int
-    batch_sizes: tuple[int, int]
-    learning_rate: float
-    coef_learning_rate: float
-    decay: str
-    average_from: float
-    beta: float
-    word_learning_rate: float = 0.0
-    word_dropout: float = 0.0
-    word_weight: float | None = None
-    guide: float = 0.0
-
-    def batch_size(self, epoch: int) -> int:
-        first, last = self.batch_sizes
-        growth: float = (last / first) ** (epoch / max(1, self.n_epochs - 1))
-        return round(first * growth)
-
-    def n_steps(self, n_docs: int) -> int:
-        return sum(-(-n_docs // self.batch_size(epoch)) for epoch in range(self.n_epochs))
-
-    def rates(self, step: int, n_steps: int, total_weight: float) -> mirror_descent.Rates:
-        """Rates of step number `step` of `n_steps`."""
-        done = step / n_steps
-        factor = 1 - done if self.decay == "linear" else 1.0
-        return self._rates(factor, total_weight, average=1.0 if done >= self.average_from else 0.0)
-
-    def stream_rates(self, step: int, total_weight: float) -> mirror_descent.Rates:
-        """Rates for a stream of unknown length: falling as 1 / sqrt(1 + step / 100), averages weighted by the step."""
-        factor = float(1 / np.sqrt(1 + step / 100))
-        return self._rates(factor, total_weight, average=0.0 if self.average_from >= 1 else step + 1.0)
-
-    def _rates(self, factor: float, total_weight: float, average: float) -> mirror_descent.Rates:
-        return mirror_descent.Rates(
-            phi=self.learning_rate * factor,
-            U=self.coef_learning_rate * factor,
-            prior=(self.beta - 1) / total_weight,
-            average=average,
-            words=self.word_learning_rate * factor,
-            guide=self.guide * factor,
-        )
 
 
 @dataclass

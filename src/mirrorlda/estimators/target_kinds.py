@@ -1,4 +1,4 @@
-"""From targets as users give them to the record of what they are."""
+"""What kind of targets users have given: numbers, levels, classes or labels, as a record of `method.targets`; weights of classes."""
 
 from __future__ import annotations
 

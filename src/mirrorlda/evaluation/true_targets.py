@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 from mirrorlda.data.corpus.corpus import Corpus
-from mirrorlda.evaluation.outcomes import ClassOutcome, LabelOutcome, NumberOutcome, Outcome
+from mirrorlda.evaluation.measures import ClassOutcome, LabelOutcome, NumberOutcome, Outcome
 from mirrorlda.method.fitted_model import FittedModel
 from mirrorlda.method.targets.classes import Classes, Labels
 from mirrorlda.method.targets.numbers import Numbers

@@ -1,4 +1,4 @@
-"""What kind of targets users have given: numbers, levels, classes or labels, as a record of `method.targets`; weights of classes."""
+"""What kind of targets users have given: numbers, levels, classes or labels (`method.targets`), and the weights of classes."""
 
 from __future__ import annotations
 

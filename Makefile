@@ -1,7 +1,7 @@
 # make demo | test | lint | docs | bench | bench-scale | quality | paper | wheel | soak | clean
 #
 # Every target makes its own virtual environment inside the checkout and installs what it needs from PyPI. Needed beforehand: Python 3.11 or
-# later with the venv module, and a C++20 compiler. CMake and Ninja come from PyPI where they are missing.
+# later with the venv module, and a C++20 compiler. CMake and Ninja come from PyPI.
 
 PYTHON ?= python3
 CXX ?= c++
@@ -48,7 +48,7 @@ tools:
 
 build/wheels/made: $(SOURCES) | .venv-wheel/made
 	rm -rf $(@D)
-	.venv-wheel/bin/pip wheel --quiet --no-deps --wheel-dir $(@D) .
+	.venv-wheel/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir $(@D) .
 	touch $@
 
 .venv-%/installed: .venv-%/made build/wheels/made
@@ -132,7 +132,7 @@ SANITIZERS := LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -prin
   ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1
 
 .venv-soak/installed: .venv-soak/made $(SOURCES)
-	.venv-soak/bin/pip install --quiet -C cmake.define.MIRRORLDA_SANITIZE=ON -C cmake.build-type=RelWithDebInfo -C build-dir=build/sanitized .
+	.venv-soak/bin/pip install --quiet --no-build-isolation -C cmake.define.MIRRORLDA_SANITIZE=ON -C cmake.build-type=RelWithDebInfo -C build-dir=build/sanitized .
 	touch $@
 
 soak: .venv-soak/installed .venv-test/installed

@@ -11,6 +11,11 @@ import scipy.sparse as sp
 from hypothesis import settings
 from soak import IS_SOAK, covering
 
+# Processes share what JAX has compiled, and so do runs; `make clean` removes it.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / "build" / "jax"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+
 settings.register_profile("mirrorlda", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("mirrorlda")
 
@@ -79,6 +84,15 @@ def machines():
 
     with machines(2, num_cpus=2) as started:
         yield started
+
+
+@pytest.fixture
+def connected(machines):
+    """The machines, with this process connected to them: a `Cluster("local")` is then these, and nothing is started for it."""
+    from mirrorlda.distributed import Cluster
+
+    with Cluster(machines.address) as there:
+        yield there
 
 
 @pytest.fixture(scope="session")

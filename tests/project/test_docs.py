@@ -34,7 +34,18 @@ def import_tomotopy():
         import tomotopy  # noqa: F401
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=name_of)
+# A page that is about a cluster uses that of the other tests.
+ON_A_CLUSTER = [DOCS / "cluster.md"]
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("ray")
+@pytest.mark.parametrize("page", ON_A_CLUSTER, ids=name_of)
+def test_code_blocks_run_on_a_cluster(page, connected, tmp_path, monkeypatch):
+    test_code_blocks_run(page, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page) and page not in ON_A_CLUSTER], ids=name_of)
 def test_code_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if page.name == "from-tomotopy.md":

@@ -4,7 +4,7 @@
 # later with the venv module, and a C++20 compiler. CMake and Ninja come from PyPI.
 #
 # While one works: `make check`, which tests what has changed in less than a minute. Before one pushes: `make test`, all tests, six minutes on two
-# cores. Before a release: `make soak`, of what `make test` takes samples of.
+# cores. Before a release: `make soak`, which proves in full what `make test` proves by samples.
 
 PYTHON ?= python3
 CXX ?= c++
@@ -30,7 +30,7 @@ help:
 	@echo "make quality  how good, beside tuned baselines, on the files in DATA=..."
 	@echo "make paper    the paper's experiments, on the files in DATA=...; OPTIONS=--quick for a first look"
 	@echo "make wheel    source distribution and portable wheel in dist/"
-	@echo "make soak     long proofs: sanitizers, killed fits, altered files"
+	@echo "make soak     long proofs: sanitizers, all combinations of parameters, killed fits, altered files"
 	@echo "make clean    remove all that the others made"
 
 tools:
@@ -151,10 +151,11 @@ SANITIZERS := LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -prin
 	.venv-soak/bin/pip install --quiet --no-build-isolation -C cmake.define.MIRRORLDA_SANITIZE=ON -C cmake.build-type=RelWithDebInfo -C build-dir=build/sanitized .
 	touch $@
 
+# MIRRORLDA_SOAK=10: all combinations of parameters where `make test` takes some of them, and ten times as many kills and altered files.
 soak: .venv-soak/installed .venv-test/installed
 	set -e; for isa in $$($(SANITIZERS) .venv-soak/bin/python -P -c "import mirrorlda._core as c; print(*c.instruction_sets())"); do \
 	  echo "instruction set $$isa"; \
-	  MIRRORLDA_ISA=$$isa $(SANITIZERS) .venv-soak/bin/pytest --quiet --capture=sys $(SANITIZED_TESTS); \
+	  MIRRORLDA_SOAK=10 MIRRORLDA_ISA=$$isa $(SANITIZERS) .venv-soak/bin/pytest --quiet --capture=sys $(SANITIZED_TESTS); \
 	done
 	MIRRORLDA_SOAK=10 .venv-test/bin/pytest --quiet --numprocesses 2 --dist loadgroup tests
 

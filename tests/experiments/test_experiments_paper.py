@@ -7,6 +7,7 @@ import importlib
 import io
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +39,14 @@ def one_by_one(experiment, todo, n_processes, until):
 def call(name, *arguments):
     """The same in this process, with its runs, as it has imported all that takes long."""
     stdout, stderr = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr), pytest.MonkeyPatch.context() as patch:
+    with (
+        contextlib.redirect_stdout(stdout),
+        contextlib.redirect_stderr(stderr),
+        pytest.MonkeyPatch.context() as patch,
+        warnings.catch_warnings(),
+    ):
+        # Tomotopy's types lack a module, of which Python warns when they are first imported.
+        warnings.filterwarnings("ignore", "builtin type .* has no __module__ attribute", DeprecationWarning)
         patch.setattr(running, "_side_by_side", one_by_one)
         try:
             status = importlib.import_module(name).main(list(map(str, arguments))) or 0

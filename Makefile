@@ -3,8 +3,8 @@
 # Every target makes its own virtual environment inside the checkout and installs what it needs from PyPI. Needed beforehand: Python 3.11 or
 # later with the venv module, and a C++20 compiler. CMake and Ninja come from PyPI.
 #
-# While one works: `make check`, which tests what has changed in less than a minute. Before one pushes: `make test`, all tests, six minutes on two
-# cores. Before a release: `make soak`, which proves in full what `make test` proves by samples.
+# While one works: `make check`, which runs the quick tests of what has changed. Before one pushes: `make test`, all tests by samples where they are
+# long. Before a release: `make soak`, which proves these in full.
 
 PYTHON ?= python3
 CXX ?= c++

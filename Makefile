@@ -1,7 +1,10 @@
-# make demo | test | lint | docs | bench | bench-scale | quality | paper | wheel | soak | clean
+# make demo | check | test | lint | docs | bench | bench-scale | quality | paper | wheel | soak | clean
 #
 # Every target makes its own virtual environment inside the checkout and installs what it needs from PyPI. Needed beforehand: Python 3.11 or
-# later with the venv module, and a C++20 compiler. CMake and Ninja come from PyPI where they are missing.
+# later with the venv module, and a C++20 compiler. CMake and Ninja come from PyPI.
+#
+# While one works: `make check`, which runs the quick tests of what has changed. Before one pushes: `make test`, all tests by samples where they are
+# long. Before a release: `make soak`, which proves these in full.
 
 PYTHON ?= python3
 CXX ?= c++
@@ -14,10 +17,11 @@ export PIP_NO_INPUT := 1
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: browser help demo test lint docs bench bench-scale quality paper wheel soak clean tools
+.PHONY: browser help demo check test lint docs bench bench-scale quality paper wheel soak clean tools
 
 help:
 	@echo "make demo     train on film reviews, measure the model, write a page about it"
+	@echo "make check    quick tests of what has changed since the last commit; BASE=main for since that one"
 	@echo "make test     build the wheel, install it, test it"
 	@echo "make lint     ruff, mypy, import-linter"
 	@echo "make docs     the site of docs/ in build/docs"
@@ -26,7 +30,7 @@ help:
 	@echo "make quality  how good, beside tuned baselines, on the files in DATA=..."
 	@echo "make paper    the paper's experiments, on the files in DATA=...; OPTIONS=--quick for a first look"
 	@echo "make wheel    source distribution and portable wheel in dist/"
-	@echo "make soak     long proofs: sanitizers, killed fits, altered files"
+	@echo "make soak     long proofs: sanitizers, all combinations of parameters, killed fits, altered files"
 	@echo "make clean    remove all that the others made"
 
 tools:
@@ -48,16 +52,28 @@ tools:
 
 build/wheels/made: $(SOURCES) | .venv-wheel/made
 	rm -rf $(@D)
-	.venv-wheel/bin/pip wheel --quiet --no-deps --wheel-dir $(@D) .
+	.venv-wheel/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir $(@D) .
 	touch $@
 
 .venv-%/installed: .venv-%/made build/wheels/made
 	$(@D)/bin/pip install --quiet --force-reinstall --no-deps build/wheels/*.whl
 	$(@D)/bin/pip install --quiet build/wheels/*.whl
+	touch $(@D)/compiled $@
+
+# The wheel that is installed has the core as it is; its Python files may be older.
+.venv-%/compiled: .venv-%/made CMakeLists.txt $(shell find core -type f)
+	$(MAKE) $(@D)/installed
 	touch $@
 
 demo: .venv-demo/installed
 	.venv-demo/bin/mirrorlda demo -o build/demo
+
+# What has changed: files that are not committed or, where all are, the last commit; with BASE, what has changed since that commit. The tests of a
+# package are in the folder of its name, and tests/check.py says what belongs to other files. Tests of more than two seconds are left to `make test`.
+# They run on the Python files as they are, copied over those of the wheel; so `make test` installs the wheel anew.
+check: .venv-test/compiled
+	rm -f .venv-test/installed
+	.venv-test/bin/python -P tests/check.py $(BASE)
 
 # A tenth of `make soak` is part of it where the compiler has the sanitizers.
 # What is tested is the built wheel. Covers: the core against the oracle, central differences and JAX; properties; estimators and scikit-learn's
@@ -132,15 +148,16 @@ SANITIZERS := LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -prin
   ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1
 
 .venv-soak/installed: .venv-soak/made $(SOURCES)
-	.venv-soak/bin/pip install --quiet -C cmake.define.MIRRORLDA_SANITIZE=ON -C cmake.build-type=RelWithDebInfo -C build-dir=build/sanitized .
+	.venv-soak/bin/pip install --quiet --no-build-isolation -C cmake.define.MIRRORLDA_SANITIZE=ON -C cmake.build-type=RelWithDebInfo -C build-dir=build/sanitized .
 	touch $@
 
+# MIRRORLDA_SOAK=10: all combinations of parameters where `make test` takes some of them, and ten times as many kills and altered files.
 soak: .venv-soak/installed .venv-test/installed
 	set -e; for isa in $$($(SANITIZERS) .venv-soak/bin/python -P -c "import mirrorlda._core as c; print(*c.instruction_sets())"); do \
 	  echo "instruction set $$isa"; \
-	  MIRRORLDA_ISA=$$isa $(SANITIZERS) .venv-soak/bin/pytest --quiet --capture=sys $(SANITIZED_TESTS); \
+	  MIRRORLDA_SOAK=10 MIRRORLDA_ISA=$$isa $(SANITIZERS) .venv-soak/bin/pytest --quiet --capture=sys $(SANITIZED_TESTS); \
 	done
-	MIRRORLDA_SOAK=10 .venv-test/bin/pytest --quiet $(addprefix tests/,training/test_checkpoints.py saving/test_save_load.py data/test_corpus.py cluster/test_cluster.py project/test_docs.py)
+	MIRRORLDA_SOAK=10 .venv-test/bin/pytest --quiet --numprocesses 2 --dist loadgroup tests
 
 # quality.csv and paper-results stay: their runs took hours.
 clean:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +123,7 @@ def table_of_row(row: Row, runs: list[Run]) -> Iterator[list[str]]:
         yield [row.name, measure, system, f"{reached.mean:.4f}", deviation, str(reached.n_runs), *goals, *training]
 
 
-def options() -> argparse.Namespace:
+def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="How good: held-out scores beside tuned baselines.")
     parser.add_argument("data", type=Path, nargs="?", metavar="DATA_DIR", help="where imdb.jsonl.gz and the others are")
     own = parser.add_argument_group(
@@ -139,7 +139,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=-1, help="threads or processes of each system, -1 for all cores")
     parser.add_argument("--out", type=Path, default=Path("quality.csv"), help="finished runs, one a line")
     parser.add_argument("--resume", action=argparse.BooleanOptionalAction, default=True, help="skip runs that are in OUT")
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
     if (chosen.file is None) != (chosen.target is None):
         parser.error("--file and --target go together")
     if chosen.data is None and chosen.file is None:
@@ -163,8 +163,8 @@ def rows_to_run(chosen: argparse.Namespace) -> list[Row]:
     return rows
 
 
-def main() -> None:
-    chosen = options()
+def main(arguments: Sequence[str] | None = None) -> None:
+    chosen = options(arguments)
     rows = rows_to_run(chosen)
     jobs = wanted(rows, chosen.systems, chosen.seeds)
     run_all(Experiment(load, make, measure), jobs, chosen.out, n_jobs=chosen.jobs, resume=chosen.resume)

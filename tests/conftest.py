@@ -2,18 +2,42 @@
 
 import os
 import shutil
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import settings
+from soak import IS_SOAK, covering
+
+# Processes share what JAX has compiled, and so do runs; `make clean` removes it.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / "build" / "jax"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 settings.register_profile("mirrorlda", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("mirrorlda")
 
 # Around the widths of vectors and blocks.
 SIZES = [0, 1, 2, 7, 8, 9, 31, 32, 33, 63, 64, 65, 120, 500]
+
+
+def pytest_collection_modifyitems(config, items):
+    """Of a test marked `pairwise`, `make test` takes combinations of parameters in which every two values meet."""
+    if IS_SOAK:
+        return
+    tests = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("pairwise"):
+            tests[item.parent.nodeid, item.originalname].append(item)
+    left_out = set()
+    for combinations in tests.values():
+        values = [{name: repr(value) for name, value in item.callspec.params.items()} for item in combinations]
+        taken = set(covering(values))
+        left_out |= {item for place, item in enumerate(combinations) if place not in taken}
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=list(left_out))
 
 
 @pytest.fixture(params=[np.float64, np.float32])
@@ -60,6 +84,15 @@ def machines():
 
     with machines(2, num_cpus=2) as started:
         yield started
+
+
+@pytest.fixture
+def connected(machines):
+    """The machines, with this process connected to them: a `Cluster("local")` is then these, and nothing is started for it."""
+    from mirrorlda.distributed import Cluster
+
+    with Cluster(machines.address) as there:
+        yield there
 
 
 @pytest.fixture(scope="session")

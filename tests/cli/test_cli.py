@@ -301,6 +301,7 @@ def test_a_failure_leaves_an_earlier_model(folder, tmp_path):
     assert model_folder.read(tmp_path / "m")[1].targets == ("stars",)
 
 
+@pytest.mark.slow
 def test_training_goes_on_after_a_kill_and_ends_with_the_same_bits(folder, tmp_path):
     arguments = ["train", str(folder / "reviews.csv"), "--text", "review", "--target", "stars", "--topics", "4"]
     arguments += ["--epochs", "60", "--no-baselines", "--jobs", "1"]
@@ -386,6 +387,7 @@ def interrupted(folder, output):
         process.stderr.read()
 
 
+@pytest.mark.slow
 def test_an_interrupted_training_is_neither_lost_nor_changed(folder, tmp_path):
     interrupted(folder, tmp_path / "m")
     assert "--resume goes on" in train(folder, tmp_path / "m", "--target", "stars", code=2).stderr
@@ -502,6 +504,7 @@ def test_predictions_in_other_formats(folder, tmp_path, classifier):
     assert few.stdout.splitlines()[0] == '"id","prediction","probability_bad","probability_good"'
 
 
+@pytest.mark.slow
 def test_an_output_that_nobody_reads_to_its_end(folder, model):
     command = f"{sys.executable} -m mirrorlda predict {model} {folder}/reviews.csv -q | head -n 1"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True)

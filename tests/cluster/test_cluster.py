@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from mirrorlda.datasets import make_topics
+from soak import IS_SOAK
 
 from mirrorlda import Corpus, CorpusError, CorpusWriter, Target, TopicClassifier, TopicModel, TopicRegressor
 from mirrorlda.training import loop
@@ -31,8 +32,8 @@ from mirrorlda.cli import main
 
 pytestmark = pytest.mark.xdist_group("ray")
 
-# In `make soak`, ten times as many.
-N_KILLS = 2 * int(os.environ.get("MIRRORLDA_SOAK", "1"))
+N_KILLS = 20 if IS_SOAK else 2
+N_KILLED_DRIVERS = 20 if IS_SOAK else 1
 N_WORDS = 120
 
 
@@ -106,6 +107,7 @@ def test_gradients_summed_on_workers_give_what_one_machine_gives(name, two, corp
         assert attributes(new_model(name)[0].fit(corpora[corpus], cluster=there)) == alone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_number_of_workers_does_not_change_a_bit(name, two, corpora):
     results = []
@@ -125,6 +127,7 @@ def test_threads_of_a_worker_do_not_change_a_bit(two, corpora):
     assert results[0] == results[1]
 
 
+@pytest.mark.slow
 def test_rounds_learn_as_well_as_one_machine(two, corpora):
     scores = []
     for sync_every in (None, 1, 3, 10):
@@ -222,6 +225,7 @@ def kill_a_worker(rng):
     return True
 
 
+@pytest.mark.slow
 def test_killed_workers_do_not_change_a_bit(two, corpora, undisturbed):
     n_kills = seed = 0
     while n_kills < N_KILLS:
@@ -230,6 +234,7 @@ def test_killed_workers_do_not_change_a_bit(two, corpora, undisturbed):
         n_kills, seed = n_kills + n_struck, seed + 1
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_slow_does_not_change_a_bit(two, corpora, undisturbed):
     def halt_a_worker(rng):
         if not (found := workers()):
@@ -248,6 +253,7 @@ def test_a_worker_that_is_slow_does_not_change_a_bit(two, corpora, undisturbed):
     assert n_struck
 
 
+@pytest.mark.slow
 def test_killed_machines_do_not_change_a_bit(two, corpora, undisturbed):
     """The others go on; for the next time, one takes its place."""
 
@@ -281,10 +287,11 @@ DRIVER = """
 """
 
 
+@pytest.mark.slow
 def test_a_killed_driver_goes_on_from_its_checkpoint(two, corpora, undisturbed, tmp_path):
     command = [sys.executable, "-c", textwrap.dedent(DRIVER), two.address, str(corpora["numbers"].path), str(tmp_path / "fit")]
     rng = np.random.default_rng(0)
-    for _ in range(N_KILLS):
+    for _ in range(N_KILLED_DRIVERS):
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout.readline() == "ready\n"
         try:
@@ -296,6 +303,7 @@ def test_a_killed_driver_goes_on_from_its_checkpoint(two, corpora, undisturbed, 
     assert bytes.fromhex(done.stdout.splitlines()[-1]) == undisturbed["components_"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begins", ["alone", "cluster"])
 def test_one_machine_and_a_cluster_go_on_with_the_checkpoints_of_each_other(begins, two, corpora, tmp_path, monkeypatch):
     """With summed gradients to the same bits; after rounds, to a model of its own."""

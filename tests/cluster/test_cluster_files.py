@@ -285,6 +285,7 @@ class Dying(Vocabulary):
         return super().count(texts, n_threads)
 
 
+@pytest.mark.slow
 def test_a_killed_process_does_not_show(cluster, tmp_path):
     for number in range(3):
         with open(tmp_path / f"{number}.jsonl", "w", encoding="utf-8") as file:

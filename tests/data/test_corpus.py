@@ -339,6 +339,7 @@ WRITES = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGKILL")
 def test_a_killed_writer_leaves_a_whole_corpus_or_none(tmp_path):
     rng = np.random.default_rng(0)

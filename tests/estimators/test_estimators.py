@@ -675,6 +675,7 @@ def test_an_interrupt_leaves_the_state_before(monkeypatch, estimator, X, y, meth
     assert snapshot(model) == state
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
 @pytest.mark.parametrize("warning", ["default", "error"])
 def test_ctrl_c_keeps_what_was_learned(warning):

@@ -49,6 +49,7 @@ def untrained(estimator, data):
     return estimator.set_params(n_epochs=1, **rates).fit(data.X[:N_TRAINED], data.y if data.y is None else data.y[:N_TRAINED])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_topics_are_found_without_a_response(seed):
     """Drawn are counts, not their logarithms."""

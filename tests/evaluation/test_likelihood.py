@@ -13,6 +13,7 @@ from mirrorlda.metrics.likelihood import LONGEST
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 from scipy.stats import beta
+from soak import IS_SOAK
 
 from mirrorlda import TextVectorizer, TopicModel, _core
 
@@ -66,6 +67,7 @@ def words_of(counts):
     return np.repeat(np.arange(len(counts)), counts)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("counts", DOCUMENTS)
 @pytest.mark.parametrize("options", [{"n_particles": 1}, {"method": "chib", "n_samples": 1}, {"method": "chib", "n_samples": 4}])
 @pytest.mark.parametrize("alpha", [ALPHA, np.full(3, 1.001)], ids=["asymmetric", "symmetric"])
@@ -119,9 +121,9 @@ def texts():
 
 @pytest.fixture(scope="module")
 def sentences(texts):
-    """Counts of one in twenty sentences, held out, and of the others."""
+    """Counts of one in sixty sentences, held out, and of the others; of one in twenty in `make soak`."""
     counts = TextVectorizer(2000).fit_transform(texts["rotten_tomatoes"])
-    is_held_out = np.arange(counts.shape[0]) % 20 == 0
+    is_held_out = np.arange(counts.shape[0]) % (20 if IS_SOAK else 60) == 0
     return counts[is_held_out], counts[~is_held_out]
 
 
@@ -130,6 +132,7 @@ def fitted(X, n_topics, alpha):
     return model.components_, model.alpha_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("alpha", "atol"), [(1.001, 0.002), (0.1, 0.015)])
 def test_methods_agree_on_topics_of_film_reviews(sentences, alpha, atol):
     """Measured: 0.0005 apart per word with alpha 1.001, of which 0.0003 is the standard error.
@@ -160,9 +163,10 @@ def integral(components, alpha, X):
 def whole_reviews(texts):
     """Counts of reviews of 190 words, and of others."""
     counts = TextVectorizer(2000).fit_transform(texts["imdb"][:2000])
-    return counts[:40], counts[40:]
+    return counts[: 40 if IS_SOAK else 15], counts[40:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", ["sentences", "whole_reviews"])
 def test_methods_are_near_the_integral_over_two_topics_of_film_reviews(method, name, request):
@@ -175,6 +179,7 @@ def test_methods_are_near_the_integral_over_two_topics_of_film_reviews(method, n
     assert np.abs(found - expected).max() < 3
 
 
+@pytest.mark.slow
 def test_methods_agree_on_whole_film_reviews(whole_reviews):
     X, others = whole_reviews
     components, alpha = fitted(others, 10, 1.001)

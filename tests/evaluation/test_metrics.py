@@ -176,6 +176,7 @@ def gensim_cv(topics, texts, window_size=110):
     return model.get_coherence_per_topic()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "window_size"), [(0, 110), (1, 110), (2, 10), (3, 2), (4, 1), (5, 1000)])
 def test_cv_agrees_with_gensim(seed, window_size):
     """Words repeated, rare, never together, and in no text; texts that are empty, shorter than a window, and longer."""

@@ -98,6 +98,7 @@ def test_the_gaussian_response_learns_its_variance_from_known_responses():
     assert a == pytest.approx(b * Y)
 
 
+@pytest.mark.slow
 @compiled
 def test_the_sampler_visits_topics_as_often_as_their_posterior_says():
     words, bounds = np.array([0, 1, 0, 1], np.int32), np.array([0, 3, 3, 4])
@@ -130,6 +131,7 @@ def test_the_sampler_visits_topics_as_often_as_their_posterior_says():
     assert all((kept == made).all() for kept, made in zip(counts, tables(topics), strict=True))
 
 
+@pytest.mark.slow
 @compiled
 @pytest.mark.parametrize("n_topics", [3, 45])
 @pytest.mark.parametrize("scale", [0.0, 1.0, 300.0])

@@ -36,6 +36,7 @@ def same_weights(a, b):
     )
 
 
+@pytest.mark.slow
 def test_classes_that_are_not_linear_in_the_words():
     X, new = documents(), documents(seed=1)
     y, y_new = exactly_one(X), exactly_one(new)
@@ -43,6 +44,7 @@ def test_classes_that_are_not_linear_in_the_words():
     assert NetworkClassifier(**QUICK).fit(X, y).score(new, y_new) > 0.95
 
 
+@pytest.mark.slow
 def test_numbers_that_are_not_linear_in_the_words():
     X, new = documents(), documents(seed=1)
     y, y_new = 100 + 50 * exactly_one(X), 100 + 50 * exactly_one(new)
@@ -149,6 +151,7 @@ def test_the_loss_falls_on_what_can_be_learned():
     assert min(losses) < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", [None, np.nan])
 def test_documents_without_a_class_are_left_out(missing):
     X = documents()
@@ -183,6 +186,7 @@ def test_documents_without_words():
     assert model.predict(X[:0]).shape == (0,)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bits():
     X = documents()
     options = {**QUICK, "hidden": (20, 10), "dropout": 0.3, "input_dropout": 0.3, "max_epochs": 3}
@@ -216,6 +220,7 @@ def test_too_few_labels():
     assert NetworkClassifier(max_epochs=1).fit(X[:2], ["a", "b"]).predict_proba(X).shape == (10, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "hidden"),
     [

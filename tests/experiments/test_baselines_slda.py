@@ -34,6 +34,7 @@ def matched_cosines(found, expected):
     return cosines[linear_sum_assignment(-cosines)]
 
 
+@pytest.mark.slow
 def test_numbers_of_the_planted_model():
     data = planted(n_outputs=1)
     model = fitted(VariationalSLDA, data)

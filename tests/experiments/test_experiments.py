@@ -1,5 +1,6 @@
 """The experiments' commands on a few dozen generated documents."""
 
+import contextlib
 import csv
 import subprocess
 import sys
@@ -7,13 +8,21 @@ from pathlib import Path
 
 import pytest
 from reviews import write_reviews, write_subjects
+from test_experiments_paper import call
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 
 
 def quality(directory, *arguments):
+    """As a user does."""
     command = [sys.executable, EXPERIMENTS / "quality.py", *arguments, "--jobs", "1", "--out", "runs.csv"]
     return subprocess.run(command, cwd=directory, capture_output=True, text=True)
+
+
+def quality_here(directory, *arguments):
+    """The same in this process, which has imported all that takes long."""
+    with contextlib.chdir(directory):
+        return call("quality", *arguments, "--jobs", "1", "--out", "runs.csv")
 
 
 def table(output):
@@ -33,9 +42,10 @@ def data(tmp_path):
 SYSTEMS = ["--systems", "mirrorlda", "linear-tfidf", "--seeds", "2"]
 
 
+@pytest.mark.slow
 def test_quality_measures_rows_and_resumes(data):
     arguments = [data, "--rows", "imdb-rating", "20newsgroups-group", *SYSTEMS]
-    first = quality(data, *arguments)
+    first = quality_here(data, *arguments)
     assert first.returncode == 0, first.stderr
     lines = table(first.stdout)
     assert {key: (line["measure"], line["runs"]) for key, line in lines.items()} == {
@@ -57,9 +67,10 @@ def test_quality_measures_rows_and_resumes(data):
     assert {key: line["mean"] for key, line in table(second.stdout).items()} == {key: line["mean"] for key, line in lines.items()}
 
 
+@pytest.mark.slow
 def test_quality_of_topics(tmp_path):
     write_subjects(tmp_path / "20newsgroups.jsonl.gz", 300)
-    output = quality(tmp_path, tmp_path, "--rows", "20newsgroups-topics", "--systems", "mirrorlda", "--seeds", "1")
+    output = quality_here(tmp_path, tmp_path, "--rows", "20newsgroups-topics", "--systems", "mirrorlda", "--seeds", "1")
     assert output.returncode == 0, output.stderr
     with (tmp_path / "runs.csv").open(newline="") as file:
         scores = {line["measure"]: float(line["score"]) for line in csv.DictReader(file)}
@@ -68,11 +79,12 @@ def test_quality_of_topics(tmp_path):
     assert all(score > 0.1 for score in scores.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "measure"), [("liked", "roc_auc"), ("stars", "r2")])
 def test_quality_of_ones_own_file(tmp_path, target, measure):
     write_reviews(tmp_path / "shops.jsonl.gz", 120, with_split=False)
     arguments = ["--file", "shops.jsonl.gz", "--target", target, "--words", "20", "--seeds", "1"]
-    output = quality(tmp_path, *arguments, "--systems", "linear-tfidf", "lda", "slda")
+    output = quality_here(tmp_path, *arguments, "--systems", "linear-tfidf", "lda", "slda")
     assert output.returncode == 0, output.stderr
     lines = table(output.stdout)
     assert {key: line["measure"] for key, line in lines.items()} == {
@@ -81,7 +93,8 @@ def test_quality_of_ones_own_file(tmp_path, target, measure):
     assert all(float(line["mean"]) > 0.8 for line in lines.values())
 
 
+@pytest.mark.slow
 def test_quality_says_what_a_file_lacks(data):
-    output = quality(data, "--file", "imdb.jsonl.gz", "--target", "colour")
+    output = quality_here(data, "--file", "imdb.jsonl.gz", "--target", "colour")
     assert output.returncode != 0
     assert "found 0 values of 'colour', expected two or more" in output.stderr

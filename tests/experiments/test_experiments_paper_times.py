@@ -3,7 +3,6 @@
 import csv
 import gzip
 import json
-import subprocess
 import sys
 from dataclasses import replace
 from functools import partial
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from mirrorlda.datasets import make_topics
+from test_experiments_paper import run_here
 
 from mirrorlda import Corpus, TopicRegressor
 
@@ -203,11 +203,11 @@ def test_one_training_is_timed(tmp_path):
 
 
 def figure5(directory, *arguments):
-    command = [sys.executable, EXPERIMENTS / "figure5.py", directory, "--out", directory / "out", "--topics", "3", *arguments]
-    command += ["--systems", "bp-slda", "bp-lda", "linear-tfidf", "--processes", "1"]
-    return subprocess.run(command, capture_output=True, text=True)
+    systems = ["bp-slda", "bp-lda", "linear-tfidf"]
+    return run_here(directory, "figure5", "--topics", "3", *arguments, "--systems", *systems, "--processes", "1")
 
 
+@pytest.mark.slow
 def test_figure5_times_systems_and_says_what_is_extrapolated(tmp_path):
     rng = np.random.default_rng(0)
     with gzip.open(tmp_path / "tripadvisor_79k.jsonl.gz", "wt", encoding="utf-8") as file:

@@ -67,11 +67,13 @@ def check_against_oracle(phi, X, name, alpha, step_size, n_outputs=3, sample_wei
     assert_gradients_agree(gradient, expected, RTOL[dtype])
 
 
+@pytest.mark.pairwise
 def test_gradients_agree_with_the_oracle(make_problem, dtype, n_topics, alpha):
     phi, X = make_problem(n_topics, dtype=dtype)
     check_against_oracle(phi, X, "squared_error", alpha, "l1")
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("step_size", ["l1", "kl", 0.002])
 @pytest.mark.parametrize("name", RESPONSES)
 @pytest.mark.parametrize("n_outputs", [1, 2, 7])
@@ -92,6 +94,7 @@ def test_float32_responses_agree_with_the_oracle(make_problem, dtype, n_topics, 
     check_against_oracle(phi, X, name, alpha, "l1")
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
 @pytest.mark.parametrize("name", RESPONSES)
 @pytest.mark.parametrize("n_topics", [9])

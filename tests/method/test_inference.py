@@ -48,6 +48,7 @@ def assert_each_layer_agrees(trace, phi, X, alpha):
             assert_allclose(theta_new, np.maximum(raw, oracle.FLOOR), rtol=rtol)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("step_size", [*RULES, CONSTANT])
 def test_layers_agree_with_the_oracle(make_problem, dtype, n_topics, step_size, alpha):
     phi, X = make_problem(n_topics, dtype=dtype)
@@ -59,6 +60,7 @@ def test_layers_agree_with_the_oracle(make_problem, dtype, n_topics, step_size, 
         assert_allclose(trace.objective, [t.objective for t in expected], rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("n_topics", [1, 2, 8, 33, 100])
 @pytest.mark.parametrize("dtype", [np.float64])
@@ -113,6 +115,7 @@ def rule_tolerance(theta, T, P, x, alpha, dtype):
     return 3 * oracle.SLACK * abs(f) + 30 * np.finfo(dtype).eps * terms
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("n_topics", [2, 7, 64])
 def test_each_step_passes_its_rule_and_is_shorter_only_after_a_failure(make_problem, dtype, n_topics, rule, alpha):
@@ -121,6 +124,7 @@ def test_each_step_passes_its_rule_and_is_shorter_only_after_a_failure(make_prob
     assert_each_step_passes_its_rule(trace, phi, X, alpha, rule)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("n_topics", [2, 8, 33])
 @pytest.mark.parametrize("tol", [1e-3, 0.05])
@@ -255,6 +259,7 @@ def test_explicit_zeros_change_nothing(make_problem, n_topics, rule, alpha):
     assert_allclose(trace.thetas, expected.thetas, rtol=1e-9)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("scale", [1e-6, 1e3, 1e6])
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("n_topics", [9])

@@ -181,6 +181,7 @@ PROGRAM = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_fork_has_threads_of_its_own():
     done = python(
@@ -197,6 +198,7 @@ def test_a_fork_has_threads_of_its_own():
     assert done.stdout == "True True\n", done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_instruction_sets_agree(tmp_path, dtype):
     program = f"""
@@ -237,6 +239,7 @@ def test_every_public_name_is_there():
         _ = mirrorlda.TopicPainter
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_memory_does_not_grow():
     """After a warm-up, neither predictions nor parts of a stream add to the process's memory."""
@@ -287,6 +290,7 @@ def extremes(draw):
     return X.astype(draw(st.sampled_from([np.float32, np.float64]), label="dtype")), options, tol, rng
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(extremes())
 def test_parameters_are_finite_or_learning_says_that_it_diverged(extreme):

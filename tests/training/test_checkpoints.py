@@ -1,6 +1,5 @@
 """Checkpoints: a fit that is killed and goes on ends with the same bits as one that was not."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -11,13 +10,13 @@ import pytest
 import scipy.sparse as sp
 from mirrorlda.datasets import make_topics
 from mirrorlda.responses import SquaredError
+from soak import IS_SOAK
 
 from mirrorlda import Checkpoint, FileFormatError, TopicClassifier, TopicModel, TopicRegressor
 from mirrorlda.data.files import tensors
 from mirrorlda.training import loop
 
-# In `make soak`, ten times as many.
-N_KILLS = 5 * int(os.environ.get("MIRRORLDA_SOAK", "1"))
+N_KILLS = 50 if IS_SOAK else 3
 
 
 @pytest.fixture(scope="module")
@@ -282,10 +281,16 @@ def start(path, minutes):
     return process
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """What a fit says that nothing disturbs."""
+    return start(tmp_path_factory.mktemp("whole") / "run", 10).communicate()[0]
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGKILL")
-def test_sigkill_at_any_moment_does_not_change_the_result(tmp_path):
+def test_sigkill_at_any_moment_does_not_change_the_result(whole, tmp_path):
     """Killed at random moments, a fit that is begun again until it ends has the bits of one that never was."""
-    whole, _ = start(tmp_path / "whole", 10).communicate()
     rng = np.random.default_rng(0)
     n_kills, runs = 0, 0
     while n_kills < N_KILLS:
@@ -303,9 +308,9 @@ def test_sigkill_at_any_moment_does_not_change_the_result(tmp_path):
     assert output == whole, errors
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
-def test_ctrl_c_keeps_a_model_and_the_checkpoint(tmp_path):
-    whole, _ = start(tmp_path / "whole", 10).communicate()
+def test_ctrl_c_keeps_a_model_and_the_checkpoint(whole, tmp_path):
     process = start(tmp_path / "run", 10)
     while not (tmp_path / "run").exists():
         assert process.poll() is None

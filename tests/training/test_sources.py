@@ -370,6 +370,7 @@ def peak(function, *arguments):
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", [TopicRegressor, TopicModel])
 def test_memory_of_a_fit_does_not_grow_with_the_documents(tmp_path, monkeypatch, estimator):
     monkeypatch.setattr("mirrorlda.estimators.fitting._START_DOCS", 512)

@@ -16,7 +16,7 @@ from mirrorlda import Corpus, CorpusWriter, Target, _core
 from mirrorlda.cluster import changes, rounds
 from mirrorlda.cluster.changes import Change
 from mirrorlda.cluster.rounds import Fit, Place, Round
-from mirrorlda.estimators.target_kinds import encode_numbers
+from mirrorlda.estimators.given_targets import encode_numbers
 from mirrorlda.method.gradients import merged as merged_gradients
 from mirrorlda.method.inference import check_layers
 from mirrorlda.training import mirror_descent

@@ -14,10 +14,10 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from mirrorlda.data.corpus.corpus import Corpus
+from mirrorlda.estimators.given_targets import check_target, class_weigher, classes_of, encode_classes, without_minus_one
 from mirrorlda.estimators.inputs import checked_examples, unchanged_on_failure
 from mirrorlda.estimators.parameters import COMMON_PARAMETERS, SUPERVISED_PARAMETERS, documented
 from mirrorlda.estimators.supervised import SupervisedTopicEstimator
-from mirrorlda.estimators.target_kinds import check_target, class_weigher, classes_of, encode_classes, without_minus_one
 from mirrorlda.method.responses import Response, Sigmoid, Softmax
 from mirrorlda.method.targets.classes import Classes, Labels
 from mirrorlda.method.targets.record import Targets, array_of, without_missing

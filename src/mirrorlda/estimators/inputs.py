@@ -13,8 +13,8 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from mirrorlda.data.corpus.corpus import Corpus
 from mirrorlda.data.documents import Documents, as_documents
+from mirrorlda.estimators.given_targets import LARGEST_WEIGHT
 from mirrorlda.estimators.parameters import is_logarithmic
-from mirrorlda.estimators.target_kinds import LARGEST_WEIGHT
 from mirrorlda.training.sources import Examples, StoredExamples
 
 

@@ -11,10 +11,10 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
 from mirrorlda.data.corpus.corpus import Corpus
+from mirrorlda.estimators.given_targets import check_target, encode_numbers
 from mirrorlda.estimators.inputs import checked_examples, unchanged_on_failure
 from mirrorlda.estimators.parameters import COMMON_PARAMETERS, NUMBER_RESPONSES, SUPERVISED_PARAMETERS, documented
 from mirrorlda.estimators.supervised import SupervisedTopicEstimator
-from mirrorlda.estimators.target_kinds import check_target, encode_numbers
 from mirrorlda.method.responses import Response
 from mirrorlda.method.targets.numbers import Levels, Numbers, divisor
 from mirrorlda.method.targets.record import without_missing

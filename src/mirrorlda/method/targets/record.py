@@ -1,6 +1,6 @@
 """What the targets of a fit are, as a value: what the response sees, what users get back, columns and names.
 
-`estimators.target_kinds` finds the record of users' targets: `Numbers` or `Levels`, `Classes` or `Labels`; a model without
+`estimators.given_targets` finds the record of users' targets: `Numbers` or `Levels`, `Classes` or `Labels`; a model without
 targets has `NoTargets`.
 """
 

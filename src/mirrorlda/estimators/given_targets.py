@@ -1,4 +1,4 @@
-"""What kind of targets users have given: numbers, levels, classes or labels (`method.targets`), and the weights of classes."""
+"""Targets as users give them: which are numbers, levels, classes or labels (`method.targets`), and the weights of classes."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from mirrorlda.datasets import make_topics
-from mirrorlda.responses import Response
+from mirrorlda.responses import Response, Softmax
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -1086,3 +1086,16 @@ def test_a_failed_fit_leaves_words_weights_and_alpha(monkeypatch, supervised, X,
         model.fit(X, y)
     assert snapshot(model.set_params(random_state=0)) == state
     assert {"word_weights_", "alpha_"} <= set(state)
+
+
+@pytest.mark.parametrize("method", ["predict", "transform"])
+def test_a_number_in_place_of_documents_is_refused(method, X, y):
+    with pytest.raises(ValueError, match="Expected 2D array, got scalar array"):
+        getattr(small(TopicRegressor).fit(X, y), method)(np.array(3.0))
+
+
+def test_a_response_that_is_given_has_the_probabilities_of_its_kind(X, y):
+    classes = (y > np.median(y)).astype(int)
+    model = small(TopicClassifier, response=Softmax(2.0, 2)).fit(X, classes)
+    assert_allclose(model.predict_proba(X), small(TopicClassifier, gamma=2.0).fit(X, classes).predict_proba(X), rtol=1e-5)
+    assert list(model.fitted_model().columns(model.transform(X))) == ["prediction", "probability_0", "probability_1"]

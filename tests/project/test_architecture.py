@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+import mirrorlda
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "mirrorlda"
 PAGE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
@@ -31,6 +33,13 @@ def test_every_name_in_parentheses_is_in_its_file():
             for name in re.findall(r"`(\w+)`", names)
             if not re.search(rf"^(class|def) {name}\b|^    def {name}\b", text, re.M)
         ] == []
+
+
+def test_short_names_of_modules_have_types():
+    """A type checker does not run `mirrorlda/__init__.py`: it reads the stubs beside the package."""
+    stubs = {path.stem: path.read_text(encoding="utf-8") for path in (PACKAGE.parent / "mirrorlda-stubs").glob("*.pyi")}
+    assert stubs == {short: f"from mirrorlda.{module} import *\n" for short, module in mirrorlda._MODULES.items()}
+    assert (PACKAGE.parent / "mirrorlda-stubs" / "py.typed").read_text() == "partial\n"
 
 
 def test_every_package_is_in_the_picture():

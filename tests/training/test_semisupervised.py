@@ -108,8 +108,9 @@ def test_missing_names(corpus, absent):
 
 def test_minus_one_is_missing_with_a_warning(corpus):
     numbers = np.digitize(corpus.y, np.quantile(corpus.y, [0.3, 0.6]))
-    with pytest.warns(UserWarning, match="y is -1 for 40 documents, which are taken as unlabelled"):
+    with pytest.warns(UserWarning, match="y is -1 for 40 documents, which are taken as unlabelled") as warned:
         model = small(TopicClassifier).fit(corpus.X, np.where(MISSING, -1, numbers))
+    assert warned[0].filename == __file__
     assert_array_equal(model.classes_, [0, 1, 2])
     expected = small(TopicClassifier).fit(corpus.X, np.where(MISSING, np.nan, numbers))
     assert_array_equal(model.components_, expected.components_)

@@ -1,6 +1,7 @@
 """Documents that are judged after every epoch and not learned from."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from mirrorlda.datasets import make_topics
 
@@ -79,6 +80,18 @@ def test_classes_that_training_lacks_are_left_out(data):
         fitted("classes", data.X[:N_TRAIN], y[:N_TRAIN], validation=(data.X[:2], np.array(["a", "b"])))
 
 
+@pytest.mark.parametrize("column", [lambda y: y[:, None], lambda y: pd.DataFrame({"class": y})], ids=["column", "data frame"])
+def test_a_column_of_classes_is_judged_as_a_row_of_them(data, column):
+    y = targets_of("classes", data.y)
+    model = fitted("classes", data.X[:N_TRAIN], y[:N_TRAIN], validation=(data.X[N_TRAIN:], column(y[N_TRAIN:])))
+    expected = fitted("classes", data.X[:N_TRAIN], y[:N_TRAIN], validation=(data.X[N_TRAIN:], y[N_TRAIN:]))
+    assert model.history_ == expected.history_
+    with pytest.raises(
+        ValueError, match=r"validation: y has shape \(\d+, 2\), but the model was fitted with one class a document"
+    ):
+        fitted("classes", data.X[:N_TRAIN], y[:N_TRAIN], validation=(data.X[N_TRAIN:], np.stack([y[N_TRAIN:]] * 2, axis=1)))
+
+
 def test_early_stopping_judges_by_it(data):
     y = targets_of("gaussian", data.y)
     model = TopicRegressor(3, n_epochs=60, early_stopping=True, n_iter_no_change=2, learning_rate=0.5, random_state=0)
@@ -93,7 +106,7 @@ def test_early_stopping_judges_by_it(data):
     [
         ("file.csv", "validation must be a Corpus or a pair of counts and targets, got str"),
         ((np.ones((3, 50)), np.ones(2)), "validation has 3 documents, but 2 targets"),
-        ((np.ones((3, 50)), np.ones((3, 2))), "y has 2 outputs, but the model has 1"),
+        ((np.ones((3, 50)), np.ones((3, 2))), "validation: y has 2 outputs, but the model has 1"),
         ((np.ones((3, 7)), np.ones(3)), "7 features"),
     ],
 )

@@ -65,7 +65,7 @@ class _Response(click.ParamType):
         from mirrorlda.method.responses import OF_NUMBERS
 
         if value not in OF_NUMBERS:
-            self.fail(f"{value!r} is not one of {', '.join(map(repr, OF_NUMBERS))}", param, ctx)
+            self.fail(f"{value!r} is not one of {', '.join(map(repr, OF_NUMBERS))}.", param, ctx)
         return value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -114,7 +114,7 @@ PARAMETERS = (
         "response",
         "--response",
         _Response(),
-        "What the numbers are: gaussian for any, ordinal for levels, poisson for counts, ...",
+        "How numbers are predicted: gaussian, quantile (with outliers), ordinal (levels), poisson (counts).",
     ),
     _parameter("class_weight", "--class-weight", click.Choice(["balanced"]), "Let all classes weigh the same."),
     _parameter(

@@ -26,7 +26,8 @@ from mirrorlda.training.sources import Encoding, Examples, Source
 
 def _has_probabilities(classifier: TopicClassifier) -> bool:
     """A response of the user's own need not have them."""
-    return classifier.response is None
+    targets = getattr(classifier, "targets_", None)
+    return classifier.response is None if targets is None else targets.link != "other"
 
 
 @documented(common=COMMON_PARAMETERS, supervised=SUPERVISED_PARAMETERS)
@@ -101,6 +102,8 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
                 self._check_kind(given)
                 if wanted is not None and not np.array_equal(wanted, self.classes_):
                     raise ValueError(f"classes are {wanted.tolist()}, but the model has {self.classes_.tolist()}")
+            # A class that is not known is named before its weight is looked up.
+            targets.encode(given.y, given.dtype)
             self._learn_stream(given.encoded(Encoding(targets, self._weigher(targets, given))), targets)
         return self
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, Self
 
@@ -29,7 +28,7 @@ from mirrorlda.training.mirror_descent import Parameters
 from mirrorlda.training.sources import Encoding, Examples, Source, StoredExamples, sample
 from mirrorlda.training.unlabelled import Learned
 
-# Documents that say what there is to say of a model as a whole.
+# At most so many documents decide `topic_shares_` and `noise_std_`.
 _SUMMARY_DOCS = 20_000
 
 
@@ -64,15 +63,17 @@ class TopicEstimator(Settings, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     ) -> Self:
         """Learn topics, and what they predict, from counts X of shape (n_docs, n_words) and their targets y.
 
-        X may be a `Corpus`, which holds its targets. y is (n_docs,) of numbers or of classes of any type, (n_docs, n_outputs) of
-        numbers, or (n_docs, n_labels) of 0 and 1 for several labels a document; a `TopicModel` takes no notice of it. Documents
-        whose y is None or NaN (or -1, among classes that are whole numbers, of which there are at least two others) are learned
-        from as well: they take the model's own prediction for a target.
+        X may be a `Corpus`, which holds its targets. A `TopicRegressor` takes numbers, (n_docs,) or (n_docs, n_outputs).
+        A `TopicClassifier` takes classes of any type, (n_docs,), or several labels a document, (n_docs, n_labels) of 0 and 1. A
+        `TopicModel` takes no notice of y.
+
+        A document whose y is None or NaN has no target. It is learned from as well: it takes the model's own prediction for one.
+        For a classifier whose classes are whole numbers, -1 means the same if there are at least two other classes.
 
         `checkpoint` is a `Checkpoint` or a path for one. Ctrl-C ends training after the batch, with a warning and a model that is
         what was learned so far. `validation`, a `Corpus` or a pair of counts and targets, is judged after every epoch (at most
-        65,536 documents) and not learned from: `history_` has its loss and score; documents with a target that no training
-        document has are left out. `cluster`, a `mirrorlda.distributed.Cluster`, trains on a corpus with all its machines.
+        65,536 documents) and not learned from: `history_` has its loss and score. A classifier leaves out documents of classes
+        that no training document has. `cluster`, a `mirrorlda.distributed.Cluster`, trains on a corpus with all its machines.
         """
         check_cluster(cluster, X)
         with unchanged_on_failure(self):
@@ -116,7 +117,7 @@ class TopicEstimator(Settings, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         layers = layers_of(self, n_topics, np.float64, response, self.alpha_)
         return FittedModel(
             kind=type(self).__name__,
-            parameters=self.get_params(deep=False),
+            parameters=lambda: self.get_params(deep=False),
             encoder=Encoder(self.components_, getattr(self, "word_weights_", None), layers, effective_n_jobs(self.n_jobs)),
             U=self.targets_.U_of(self.coef_) if self.has_targets else np.zeros((0, n_topics)),
             targets=self.targets_,
@@ -131,24 +132,25 @@ class TopicEstimator(Settings, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     # What a subclass says of its targets.
 
-    @abstractmethod
     def _examples(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Examples:
         """Documents in memory with their targets as they are given."""
+        raise NotImplementedError
 
-    @abstractmethod
     def _targets_of(self, given: Source, corpus: Corpus | None) -> Targets:
         """What the targets of a fit are; those of a corpus have names."""
+        raise NotImplementedError
 
     def _weigher(self, targets: Targets, given: Source) -> Callable[[np.ndarray], np.ndarray] | None:
         """Weights of documents by their targets."""
         return None
 
-    @abstractmethod
     def _judged_in_memory(self, documents: Documents, y: Any, targets: Targets) -> Examples:
         """Documents for validation, with their targets as the response takes them."""
+        raise NotImplementedError
 
-    @abstractmethod
-    def _judged_on_disk(self, stored: StoredExamples, targets: Targets) -> Examples: ...
+    def _judged_on_disk(self, stored: StoredExamples, targets: Targets) -> Examples:
+        """The same for a corpus."""
+        raise NotImplementedError
 
     def _set_spread(self, theta: np.ndarray, examples: Examples, kept: float) -> None:
         """Called with inferred training documents, for the response's own spread; `kept` is the part of the earlier one."""
@@ -227,7 +229,7 @@ class TopicEstimator(Settings, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.stream_ = stream
 
     def _summarise(self, source: Source, seen_weight: float) -> None:
-        """What is said of the model as a whole, from (at most _SUMMARY_DOCS of) these documents.
+        """Set `topic_shares_`, and what else is said of the model as a whole, from (at most _SUMMARY_DOCS of) these documents.
 
         In a stream it is a mean with that of the documents seen before.
         """

@@ -22,7 +22,7 @@ from mirrorlda.training.sources import Source
 LARGEST_WEIGHT = 1e12
 # Beyond it, and closer to each other than its inverse, targets leave the range of float32.
 _LARGEST_TARGET = 1e30
-# More values of a target than this are no classes.
+# A target with more values than this is not taken for a class.
 _MOST_CLASSES = 100_000
 
 
@@ -70,7 +70,7 @@ def encode_classes(classes: np.ndarray, response: Any, gamma: float, *, several:
 
 
 def classes_of(given: Source) -> np.ndarray:
-    """The classes among targets; too many of them are none."""
+    """The classes among targets, which must not be too many."""
     classes: np.ndarray = np.array([])
     for number, (y, _) in enumerate(given.labelled_targets()):
         classes = np.unique(y) if number == 0 else np.unique(np.concatenate([classes, np.unique(y)]))
@@ -112,7 +112,7 @@ def without_minus_one(y: Any) -> tuple[Any, np.ndarray | None]:
     labelled = array != -1
     warnings.warn(
         f"y is -1 for {(~labelled).sum()} documents, which are taken as unlabelled; name the class otherwise if it is one",
-        stacklevel=5,
+        stacklevel=4,
     )
     return np.where(labelled, array, array[np.argmax(labelled)]), labelled
 
@@ -166,7 +166,7 @@ def _balanced(targets: Targets, given: Source) -> Any:
 
 
 def _mean_and_scale(given: Source) -> tuple[np.ndarray, np.ndarray]:
-    """Of each output."""
+    """The mean of each output, and the scale by which its targets are divided."""
 
     def parts() -> Any:
         return ((_columns(y), weights) for y, weights in given.labelled_targets())

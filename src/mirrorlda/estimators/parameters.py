@@ -172,7 +172,7 @@ def estimates_alpha(settings: Settings) -> bool:
 
 
 def first_alpha(settings: Settings, n_topics: int) -> Any:
-    """Of the prior, as training starts: as it is given, or one that follows the number of topics."""
+    """The prior's parameter as training starts: as it is given, or one that follows the number of topics."""
     return 1 + 2 / (n_topics + _WORD_OF_TOPICS) if settings.alpha is None or estimates_alpha(settings) else settings.alpha
 
 

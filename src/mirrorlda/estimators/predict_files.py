@@ -58,7 +58,7 @@ def predict_files(
         Whether topic proportions are written too; those of a `TopicModel` are in any case.
     output_format : {"csv", "tsv", "jsonl", "parquet"}, optional
         In place of the ending.
-    cluster : mirrorlda.cluster.Cluster, optional
+    cluster : mirrorlda.distributed.Cluster, optional
         Predict on its machines, which must find files and output under the same names. The output is a folder then, of Parquet
         files in the order of the documents: one for each file that is read, or for 65,536 documents of a corpus.
     verbose : int

@@ -69,8 +69,12 @@ class SupervisedTopicEstimator(PredictionSettings, TopicEstimator):
 
 def _encoded(targets: Targets, documents: Documents, y: np.ndarray) -> Examples:
     """Documents for validation; those with a target that the model cannot have are left out."""
-    numbers = np.flatnonzero(targets.possible(y))
+    try:
+        y = targets.shaped(y)
+        numbers = np.flatnonzero(targets.possible(y))
+        encoded = Encoding(targets)(Examples(documents.take(numbers), y[numbers], np.ones(len(numbers))))
+    except ValueError as error:
+        raise ValueError(f"validation: {error}") from None
     if not len(numbers):
         raise ValueError("no document for validation has a target that the training documents have")
-    kept = documents.take(numbers)
-    return Encoding(targets)(Examples(kept, y[numbers], np.ones(len(numbers))))
+    return encoded

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import _check_sample_weight
 
 from mirrorlda.data.corpus.corpus import Corpus
 from mirrorlda.data.documents import Documents
 from mirrorlda.estimators.estimator import TopicEstimator
 from mirrorlda.estimators.inputs import checked_documents, checked_examples, unchanged_on_failure
 from mirrorlda.estimators.parameters import COMMON_PARAMETERS, documented
+from mirrorlda.method.fitted_model import FittedModel
 from mirrorlda.method.targets.record import NoTargets, Targets
 from mirrorlda.training.loop import evaluate
 from mirrorlda.training.mirror_descent import Parameters
@@ -80,18 +81,17 @@ class TopicModel(TopicEstimator):
 
         Words count as `count_scale` says.
         """
-        check_is_fitted(self)
-        model, source = self.fitted_model(), self._scored(X, sample_weight)
+        model = self.fitted_model()
+        source = self._scored(model, X, sample_weight)
         encoder, response = model.encoder, model.targets.response
         phi = encoder.phi(source.dtype)
         parameters = Parameters(phi, np.zeros((0, model.n_topics), phi.dtype), None)
         return evaluate(parameters, source, response, encoder.layers_in(phi.dtype), encoder.n_threads)[1]
 
-    def _scored(self, X: Any, sample_weight: Any) -> Source:
+    def _scored(self, model: FittedModel, X: Any, sample_weight: Any) -> Source:
         if isinstance(X, Corpus):
             if sample_weight is not None:
                 raise ValueError("the documents of a corpus have equal weights: score takes no sample_weight with it")
-            model = self.fitted_model()
             model.check_words(X)
             source: Source = StoredExamples.of(X, logarithmic=model.is_logarithmic, has_targets=False)
             has_words = X.n_entries > 0

@@ -130,10 +130,7 @@ def _numbers(values: np.ndarray, n_targets: int) -> np.ndarray:
 
 def _classes(targets: Classes, values: np.ndarray) -> tuple[np.ndarray, list[str], int, list[str]]:
     """Class numbers, names and notes; classes that the model does not know come after its own."""
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
-    if values.ndim != 1:
-        raise ValueError(f"y has shape {values.shape}, but the model was fitted with one class a document")
+    values = targets.shaped(values)
     names, places = targets.names, {label: place for place, label in enumerate(targets.known.tolist())}
     n_known = len(names)
     present = values.tolist()

@@ -182,7 +182,7 @@ def explain(model: Any, document: Any, *, output: Any = None, leave_one_out: boo
     model : fitted TopicClassifier, TopicRegressor, or Pipeline that ends with one
     document : str, or one row of counts
         A text needs a model with a vocabulary: one fitted on a corpus made from text, or a pipeline. Counts go through the steps
-        of a pipeline that are between its vectorizer and its estimator.
+        of a pipeline that are between its vectorizer and its estimator; where its first step takes counts, through all of them.
     output : str, optional
         The name of a target, class or label. By default the first target; the predicted class, of two the second; the most
         probable label.

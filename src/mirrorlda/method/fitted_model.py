@@ -45,7 +45,7 @@ class FittedModel:
     ----------
     kind : str
         The estimator's class.
-    parameters : dict
+    parameters : function that gives a dict
         Those of the estimator.
     encoder : Encoder
         From documents to topic proportions; its layers are in double.
@@ -68,7 +68,7 @@ class FittedModel:
     """
 
     kind: str
-    parameters: Mapping[str, Any]
+    parameters: Callable[[], Mapping[str, Any]]
     encoder: Encoder
     U: np.ndarray
     targets: Targets
@@ -128,6 +128,8 @@ class FittedModel:
 
     def proportions(self, X: Any) -> np.ndarray:
         """Theta (n_docs, n_topics) of a corpus, or of counts."""
+        if not isinstance(X, Corpus):
+            return self.encoder.theta(self.documents(X))
         found = self.collection(X)
         return self.encoder.theta_of(found.parts(), found.n_docs)
 
@@ -176,14 +178,14 @@ def model_of(model: Any) -> FittedModel:
         return fitted
     vectorizer, between = model[0], model[1:-1]
     own = getattr(vectorizer, "vocabulary_", None)
-    if not vectorizer.__sklearn_tags__().input_tags.string:
+    if not (hasattr(vectorizer, "__sklearn_tags__") and vectorizer.__sklearn_tags__().input_tags.string):
         # The pipeline takes counts, and all of its steps scale them.
         between = model[:-1]
     return replace(
         fitted,
         vocabulary=own if isinstance(own, Vocabulary) else None,
         known_words=lambda: model[:-1].get_feature_names_out() if hasattr(vectorizer, "get_feature_names_out") else None,
-        count=vectorizer.transform,
+        count=getattr(vectorizer, "transform", fitted.count),
         scale=between.transform if len(between) else None,
     )
 

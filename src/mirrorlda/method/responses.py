@@ -573,12 +573,12 @@ def link_of(response: Response) -> str:
 
 def check_gamma(gamma: Any) -> None:
     """A factor of the scores, or a precision."""
-    if not (isinstance(gamma, Real) and 0 < float(gamma) < np.inf):
+    if isinstance(gamma, bool) or not (isinstance(gamma, Real) and 0 < float(gamma) < np.inf):
         raise ValueError(f"gamma must be positive and finite, got {gamma!r:.60}")
 
 
 def _check_several(name: str, n: Any) -> None:
-    if not (isinstance(n, Integral) and int(n) >= 2):
+    if isinstance(n, bool) or not (isinstance(n, Integral) and int(n) >= 2):
         raise ValueError(f"{name} must be a whole number of at least 2, got {n!r:.60}")
 
 

@@ -1,7 +1,7 @@
 """What parameters and learned values may be: shapes that agree with each other, numbers in the range that predictions need.
 
 An estimator from a file cannot fill the memory or predict what is not finite, and the work of its predictions is bounded: at most
-10,000 layers. What a pattern for texts may cost is said in `patterns`.
+10,000 layers. What a pattern for texts may cost is said in `regexes`.
 """
 
 from __future__ import annotations

@@ -200,9 +200,11 @@ def _by_names_of_estimators(kind: str, attributes: Mapping[str, Any]) -> dict[st
 def _targets_from(kind: str, found: dict[str, Any]) -> Targets:
     """The targets, whose parts are taken out of what was `found`."""
     learned, response = found.pop("_learned_response"), found.pop("_fitted_response", None)
+    if kind != "TopicRegressor" and (unknown := {"target_names_", "levels_"} & set(found)):
+        raise ValueError(f"a {kind} has no {' and no '.join(sorted(unknown))}")
     if kind == "TopicModel":
         return NoTargets(learned)
-    if isinstance(learned, str) or type(learned) is not type(response) or response is None:
+    if isinstance(learned, str) or response is None or learned != response:
         raise ValueError("the response that was learned with is not the one that was fitted")
     if kind == "TopicClassifier":
         is_multilabel = found.pop("_is_multilabel")

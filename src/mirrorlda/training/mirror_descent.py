@@ -273,7 +273,7 @@ def as_arrays(state: State) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 def from_arrays(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> State:
     """The state that `as_arrays` was given, checked: learning goes on with the same bits. It takes the arrays, not copies."""
     n_words, n_topics = _checked_phi(arrays).shape
-    n_outputs, dtype = len(arrays["U"]) if "U" in arrays else 0, arrays["phi"].dtype
+    n_outputs, dtype = len(arrays["U"]) if "U" in arrays and arrays["U"].ndim else 0, arrays["phi"].dtype
     n_steps = _whole(meta, "n_steps", 2**62)
     has_words, n_rows = "word_weights" in arrays, len(arrays["guide_rows"]) if "guide_rows" in arrays else 0
     expected: dict[str, tuple[Any, tuple[int, ...]]] = {

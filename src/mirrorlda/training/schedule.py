@@ -13,7 +13,7 @@ from mirrorlda.method.responses import Response
 from mirrorlda.training import mirror_descent
 from mirrorlda.training.sources import Examples
 
-# An automatic batch has at most so many times the documents that it has for a corpus of a million.
+# Beyond a million documents, an automatic batch grows to at most so many times its size.
 _LARGEST_BATCH = 32
 # Rates are relative to the root mean square over all words, which rare ones make small: beyond so many words an automatic rate
 # falls, so that the steps on the others stay as long.
@@ -133,7 +133,7 @@ def n_epochs_of(settings: LearningSettings) -> int:
 
 
 def _learning_rate(settings: LearningSettings, n_words: int) -> float:
-    """Of the topics, with a vocabulary of so many words."""
+    """The rate of the topics, for a vocabulary of `n_words` words."""
     automatic: float | None = settings.auto_learning_rate
     if automatic is not None and isinstance(settings.learning_rate, str) and settings.learning_rate == "auto":
         return automatic * float(np.sqrt(min(1.0, _FEW_WORDS / n_words)))

@@ -80,7 +80,7 @@ class Encoding:
         return Examples(examples.documents, y, weights, labelled)
 
     def stored(self, examples: Examples) -> Examples:
-        """Examples of a corpus, which has no targets that could stand for those that are not there."""
+        """Examples of a corpus. It stores nothing for a missing target, so a placeholder is put in."""
         if examples.labelled is not None:
             examples.y[~examples.labelled] = self.targets.placeholder
         return self(examples)

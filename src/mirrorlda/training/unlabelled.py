@@ -12,7 +12,7 @@ from mirrorlda.data.progress import tell
 from mirrorlda.training.checkpoints import Fitted, Keeper
 from mirrorlda.training.sources import Source
 
-# So often; one round is enough for ratings, classes gain until the third.
+# Rounds with predicted targets. One is enough for ratings; classes gain until the third.
 _N_ROUNDS = 3
 _ROUND_EPOCHS = 4
 
@@ -25,7 +25,7 @@ class Learned:
     ----------
     fitted : Fitted
     source : Source
-        Documents with their targets that say what there is to say of the model as a whole.
+        The documents that topic shares and residuals are computed from.
     history : dict of lists
     n_steps, n_planned : int
         Steps that were taken, and that were to be taken.

@@ -121,7 +121,7 @@ def _configuration(about: Any, model: FittedModel) -> dict[str, Any]:
     from mirrorlda.cli.commands.train import command as train
     from mirrorlda.cli.parameters import PARAMETERS
 
-    parameters = {parameter.flag.lstrip("-") for parameter in PARAMETERS} | set(model.parameters)
+    parameters = {parameter.flag.lstrip("-") for parameter in PARAMETERS} | set(model.parameters())
     defaults = {max(parameter.opts, key=len).lstrip("-"): parameter.default for parameter in train.params}
     shown: dict[str, Any] = {"n_docs": about.n_docs, "seconds": about.seconds, "task": about.task}
     others: dict[str, Any] = {}

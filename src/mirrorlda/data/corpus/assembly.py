@@ -53,7 +53,7 @@ def assemble(
         The corpora, by the names of the files that they come from.
     n_words, vocabulary, target
         Of all of them; the values of `target` are found.
-    cluster : mirrorlda.cluster.Cluster
+    cluster : mirrorlda.distributed.Cluster
     verbose : int
     """
     values, splits, has_ids = Values(), dict[str, int](), False

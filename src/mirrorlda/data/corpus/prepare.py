@@ -76,7 +76,7 @@ def prepare(
         How text becomes words.
     n_threads : int
         The result does not depend on it. On a cluster, the threads of each task.
-    cluster : mirrorlda.cluster.Cluster, optional
+    cluster : mirrorlda.distributed.Cluster, optional
         Prepare on its machines, a task for each file; they must find the files and `path` under the same names. The corpus is the
         same, to the bit.
     verbose : int

@@ -49,6 +49,12 @@ class Classes(Targets):
             )
         return self.known[[places[_written(value)] for value in numbers.tolist()]][which]
 
+    def shaped(self, y: np.ndarray) -> np.ndarray:
+        y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+        if y.ndim != 1:
+            raise ValueError(f"y has shape {y.shape}, but the model was fitted with one class a document")
+        return y
+
     def possible(self, y: np.ndarray) -> np.ndarray:
         return np.isin(y, self.known)
 

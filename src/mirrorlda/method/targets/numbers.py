@@ -50,9 +50,7 @@ class Numbers(Targets):
 
     @property
     def names(self) -> list[str]:
-        if self.target_names is not None:
-            return list(self.target_names)
-        return ["prediction"] if self.n_targets == 1 else [f"output {number}" for number in range(self.n_targets)]
+        return self._output_names(self.n_targets)
 
     def coefficients(self, U: np.ndarray) -> np.ndarray:
         # theta sums to one, so the targets' mean goes into the coefficients.

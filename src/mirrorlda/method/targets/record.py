@@ -6,7 +6,6 @@ targets has `NoTargets`.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -131,17 +130,21 @@ class Targets:
         """Targets of a corpus in the terms of the model; a ValueError where they are others."""
         return y
 
+    def shaped(self, y: np.ndarray) -> np.ndarray:
+        """Targets in the shape of those of the fit; a ValueError where they have another."""
+        return y
+
     def possible(self, y: np.ndarray) -> np.ndarray:
         """Which targets are among those that the model knows."""
         return np.ones(len(y), bool)
 
-    @abstractmethod
     def encode(self, y: np.ndarray, dtype: Any) -> np.ndarray:
         """Targets as the response takes them; numbers that are standardised have this type."""
+        raise NotImplementedError
 
-    @abstractmethod
     def predict(self, scores: np.ndarray) -> np.ndarray:
         """What users get back: classes (n_docs,), labels (n_docs, n_labels) or numbers (n_docs, n_targets)."""
+        raise NotImplementedError
 
     def columns(self, scores: np.ndarray) -> dict[str, np.ndarray]:
         """Predictions as columns of a table."""

@@ -1,0 +1,1 @@
+from mirrorlda.data.datasets import *

@@ -1,0 +1,1 @@
+from mirrorlda.cluster import *

@@ -1,0 +1,1 @@
+from mirrorlda.inspect.explain import *

@@ -1,0 +1,1 @@
+from mirrorlda.evaluation.metrics import *

@@ -1,0 +1,1 @@
+from mirrorlda.method.responses import *

@@ -1,0 +1,1 @@
+from mirrorlda.data.files.tables import *

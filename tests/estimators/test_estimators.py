@@ -1089,13 +1089,16 @@ def test_a_failed_fit_leaves_words_weights_and_alpha(monkeypatch, supervised, X,
 
 
 @pytest.mark.parametrize("method", ["predict", "transform"])
-def test_a_number_in_place_of_documents_is_refused(method, X, y):
+def test_a_number_in_place_of_documents_is_refused(method, planted):
+    model = small(TopicRegressor).fit(planted.X, np.ravel(planted.y))
     with pytest.raises(ValueError, match="Expected 2D array, got scalar array"):
-        getattr(small(TopicRegressor).fit(X, y), method)(np.array(3.0))
+        getattr(model, method)(np.array(3.0))
 
 
-def test_a_response_that_is_given_has_the_probabilities_of_its_kind(X, y):
-    classes = (y > np.median(y)).astype(int)
-    model = small(TopicClassifier, response=Softmax(2.0, 2)).fit(X, classes)
-    assert_allclose(model.predict_proba(X), small(TopicClassifier, gamma=2.0).fit(X, classes).predict_proba(X), rtol=1e-5)
-    assert list(model.fitted_model().columns(model.transform(X))) == ["prediction", "probability_0", "probability_1"]
+def test_a_response_that_is_given_has_the_probabilities_of_its_kind(planted):
+    classes = (np.ravel(planted.y) > 0).astype(int)
+    given = small(TopicClassifier, response=Softmax(2.0, 2)).fit(planted.X, classes)
+    expected = small(TopicClassifier, gamma=2.0).fit(planted.X, classes)
+    assert_allclose(given.predict_proba(planted.X), expected.predict_proba(planted.X), rtol=1e-5)
+    columns = given.fitted_model().columns(given.transform(planted.X))
+    assert list(columns) == ["prediction", "probability_0", "probability_1"]

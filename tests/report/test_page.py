@@ -118,6 +118,7 @@ def open_data(open_page, tmp_path):
 
 
 @pytest.mark.parametrize("task", TASKS)
+@pytest.mark.slow
 def test_every_task_has_its_sections_on_a_narrow_dark_screen(task, data_of, open_data):
     data = data_of(task)
     page = open_data(data, viewport={"width": 360, "height": 740}, color_scheme="dark")
@@ -160,6 +161,7 @@ def test_slider_orders_words_as_relevant_words_does(models, data_of, open_data):
             expect(page.locator(f"#topic-{topic} .words li")).to_have_text(words)
 
 
+@pytest.mark.slow
 def test_search_shows_where_a_word_is(models, data_of, open_data):
     page = open_data(data_of("regression"))
     vectorizer, model = (step for _, step in models["regression"].steps)
@@ -203,6 +205,7 @@ def test_typing_predicts(models, data_of, open_data):
     expect(page.locator("#spoken")).to_contain_text("Prediction: ")
 
 
+@pytest.mark.slow
 def test_texts_without_known_words_say_so(data_of, open_data):
     page = open_data(data_of("two classes", documents=None))
     assert "No text yet" in page.locator(".state").text_content()
@@ -226,6 +229,7 @@ def test_a_class_is_chosen_to_explain(data_of, open_data):
     assert shown_topics(page) == sorted(range(4), key=lambda topic: -data["topics"]["shares"][topic])
 
 
+@pytest.mark.slow
 def test_keyboard_reaches_everything(data_of, open_data):
     page = open_data(data_of("many classes"))
     page.wait_for_selector("svg.map a")
@@ -303,6 +307,7 @@ def test_without_evaluation_documents_and_text(data_of, open_data):
     assert page.locator("blockquote").count() == 0
 
 
+@pytest.mark.slow
 def test_how_it_was_made_is_a_clean_table(data_of, open_data):
     made = {"files": "a.csv, b.csv", "keep-case": False, "seed_words": None, "n_epochs": 2}
     data = data_of("regression", configuration=made, other_settings={"warm_start": True}, n_docs=27001, seconds=200.4)
@@ -343,6 +348,7 @@ def test_topics_with_a_small_share_are_folded_away(data_of, open_data):
     assert page.evaluate("document.activeElement.id") == "topic-0"
 
 
+@pytest.mark.slow
 def test_of_many_topics_those_with_a_usual_share_are_not_small(open_data):
     texts, stars = texts_and_stars()
     estimator = TopicRegressor(n_topics=60, n_epochs=1, random_state=0)
@@ -353,6 +359,7 @@ def test_of_many_topics_those_with_a_usual_share_are_not_small(open_data):
     assert page.locator(".small-topics > summary").text_content() == "1 topic has less than 0.5\u00a0% of the corpus"
 
 
+@pytest.mark.slow
 def test_topics_are_ordered_by_the_effect_that_is_shown(data_of, open_data):
     data = data_of("regression")
     data["topics"] |= {"effects": [[0.5, 2.0, -1.0, 1.0]], "order": [0, 1, 2, 3], "shares": [0.25] * 4}
@@ -375,6 +382,7 @@ def fills(page):
     ]
 
 
+@pytest.mark.slow
 def test_topics_have_the_colour_of_the_class_they_speak_for(data_of, open_data):
     data = data_of("many classes")
     effects = np.zeros((len(data["outputs"]), 4))
@@ -414,6 +422,7 @@ def test_twenty_colours_differ_from_each_other_and_the_paper(scheme, data_of, op
     assert np.diag(distances[:-1], 1).min() > 60
 
 
+@pytest.mark.slow
 def test_units_are_said_with_effects(data_of, open_data):
     for task, unit in (("two classes", "log odds of good"), ("labels", "log odds of "), ("regression", "on the prediction")):
         assert unit in open_data(data_of(task)).locator(".effect").first.text_content()
@@ -432,6 +441,7 @@ def test_units_are_said_with_effects(data_of, open_data):
     assert page.locator(".effect.even").evaluate(colour) == page.locator("body").evaluate(colour)
 
 
+@pytest.mark.slow
 def test_stars_are_between_what_has_learned(data_of, open_data):
     data = data_of("two classes")
     useless = {name: measure(0.99) for name in data["evaluation"]["measures"]} | {"calibration error": measure(0.0)}

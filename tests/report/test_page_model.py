@@ -289,6 +289,7 @@ def test_the_page_computes_what_the_package_computes(case, max_words, fitted, do
 
 
 @pytest.mark.parametrize("case", ["gaussian, several", "poisson", "five classes, below 1", "many layers"])
+@pytest.mark.slow
 def test_the_page_takes_the_steps_that_the_core_takes(case, fitted, documents, page_of):
     """Many texts, short and long, whose steps are accepted or rejected for all reasons that there are."""
     model = fitted(case)
@@ -384,6 +385,7 @@ def test_relevant_words_are_those_of_the_package(relevance, fitted, page_of):
     )
 
 
+@pytest.mark.slow
 def test_what_the_page_cannot_do_it_says(documents, fitted, page_of):
     page = page_of(content(fitted("two classes")))
     with pytest.raises(Exception, match="output must be a number from 0 to 1, got 2"):
@@ -587,6 +589,7 @@ def held(page):
     return json.loads(rest.partition("</script>")[0])
 
 
+@pytest.mark.slow
 def test_standard_output_has_the_page_alone(trained, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = run("report", trained / "stars", "--data", trained / "reviews.csv", "-o", "-")
@@ -611,6 +614,7 @@ def test_documents_need_no_target(trained):
         assert "no column 'stars'" in failed.stderr
 
 
+@pytest.mark.slow
 def test_documents_of_files_with_targets_are_measured_and_shown(trained):
     files = ["--data", trained / "reviews.csv", "--documents"]
     data = held(run("report", trained / "tags", *files, "--label-separator", ";", "-o", "-").stdout)
@@ -621,6 +625,7 @@ def test_documents_of_files_with_targets_are_measured_and_shown(trained):
     assert all(document["truth"] is None for shown in data["documents"] for document in shown)
 
 
+@pytest.mark.slow
 def test_the_page_of_a_folder_says_how_its_model_was_made(trained):
     data = held(run("report", trained / "tags", "-o", "-").stdout)
     assert data["n_docs"] + data["evaluation"]["n_docs"] == 300

@@ -100,6 +100,7 @@ def new_model(name):
 
 
 @pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.slow
 def test_gradients_summed_on_workers_give_what_one_machine_gives(name, two, corpora):
     model, corpus = new_model(name)
     alone = attributes(model.fit(corpora[corpus]))

@@ -90,6 +90,7 @@ def table(path):
 
 
 @pytest.mark.parametrize("columns", ["all", ("id", "stars")])
+@pytest.mark.slow
 def test_predictions_for_files_are_those_of_one_machine(cluster, files, model, tmp_path, columns):
     given = {"text": "review", "columns": columns, "topics": True}
     n_docs = predict_files(model, files, tmp_path / "one.parquet", **given)

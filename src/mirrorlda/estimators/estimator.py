@@ -28,7 +28,7 @@ from mirrorlda.training.mirror_descent import Parameters
 from mirrorlda.training.sources import Encoding, Examples, Source, StoredExamples, sample
 from mirrorlda.training.unlabelled import Learned
 
-# At most so many documents decide `topic_shares_` and `noise_std_`.
+# The most documents that decide `topic_shares_` and `noise_std_`.
 _SUMMARY_DOCS = 20_000
 
 

@@ -35,7 +35,7 @@ from mirrorlda.training.seed_words import guide_of, topic_number
 from mirrorlda.training.sources import Examples, Source, sample
 from mirrorlda.training.unlabelled import Learned, Stage, train_in_stages
 
-# Documents that decide how learning starts and how fast it goes.
+# The most documents that decide how learning starts and how fast it goes.
 _START_DOCS = 100_000
 # The part of a guided topic that its seed words are at the start.
 _GUIDED_START = 0.5
@@ -123,7 +123,7 @@ class Fitting:
         return Learned(Fitted(parameters, layers.alpha), source, history, run.n_steps, schedule.n_steps(source.n_docs), ended)
 
     def _as_fitted(self, before: Fitted) -> Fitted:
-        """With the U that comes of the coefficients that users see, to the last bit."""
+        """What was learned, with the U that is computed from the coefficients which users see: the same to the last bit."""
         phi, U, word_weights = before.parameters.phi, before.parameters.U, before.parameters.word_weights
         return Fitted(Parameters(phi, self.targets.U_of(self.targets.coefficients(U)), word_weights), before.alpha)
 

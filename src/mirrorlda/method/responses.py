@@ -168,14 +168,12 @@ class SquaredError(Response):
         return self.gamma
 
     def slopes(self, scores: np.ndarray, output: int) -> np.ndarray:
-        slopes = np.zeros(len(scores))
-        slopes[output] = 1.0
-        return slopes
+        return _slopes_of_scores(scores, output)
 
 
 @dataclass(frozen=True)
 class Quantile(Response):
-    """A quantile of each output, by default the median, which outliers hardly move; y is of any numbers.
+    """A quantile of each output, by default the median, which outliers hardly move; y may be any numbers.
 
     The loss is the pinball loss: how far y is from the score, times `quantile` where y is larger and 1 - `quantile` where it is
     smaller. Within `width` of y it is a parabola, so that the gradient has no jump. The unit of `width` is that of the targets,
@@ -232,9 +230,7 @@ class Quantile(Response):
         return max(float(np.average(second, axis=0, weights=weights).mean()), _LEAST_CURVATURE)
 
     def slopes(self, scores: np.ndarray, output: int) -> np.ndarray:
-        slopes = np.zeros(len(scores))
-        slopes[output] = 1.0
-        return slopes
+        return _slopes_of_scores(scores, output)
 
 
 @dataclass(frozen=True)
@@ -569,6 +565,13 @@ OF_NUMBERS: dict[str, type[Any]] = {"gaussian": SquaredError, "quantile": Quanti
 def link_of(response: Response) -> str:
     """Its link, where that is known to hold: a class of the user's own may inherit one and predict otherwise."""
     return response.link if type(response) in BUILT_IN.values() else "other"
+
+
+def _slopes_of_scores(scores: np.ndarray, output: int) -> np.ndarray:
+    """Gradient of a prediction that is a score itself."""
+    slopes = np.zeros(len(scores))
+    slopes[output] = 1.0
+    return slopes
 
 
 def check_gamma(gamma: Any) -> None:

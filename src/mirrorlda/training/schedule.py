@@ -13,7 +13,7 @@ from mirrorlda.method.responses import Response
 from mirrorlda.training import mirror_descent
 from mirrorlda.training.sources import Examples
 
-# Beyond a million documents, an automatic batch grows to at most so many times its size.
+# Beyond a million documents an automatic batch grows, to at most 32 times its size.
 _LARGEST_BATCH = 32
 # Rates are relative to the root mean square over all words, which rare ones make small: beyond so many words an automatic rate
 # falls, so that the steps on the others stay as long.

@@ -209,6 +209,12 @@ def words(theta, P, x):
     return -x @ np.log(r), -np.outer(x / r, theta), -np.log(r)
 
 
+def decoded(theta, P, x):
+    """What themes say of a document: -x^T ln(P theta), its gradient of theta, and which part of each count a theme has."""
+    r = P @ theta
+    return -x @ np.log(r), -P.T @ (x / r), x[:, None] * P * theta / r[:, None]
+
+
 def value_and_grad(phi, U, X, y, response, *, alpha, n_layers, step_size, gamma=1.0, sample_weight=None):
     """The weighted sum of the documents' losses and its gradients; step_size is (n_docs, n_layers) or one for all.
 

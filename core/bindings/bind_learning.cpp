@@ -84,6 +84,23 @@ void bind_steps(nb::module_& m) {
       },
       "z"_a.noconvert(), "rows"_a, "before"_a.noconvert(), "shift"_a.noconvert(), "floor"_a.noconvert(), "weight"_a);
   m.def(
+      "count_rows",
+      [](Array<T, 2> counts, Array<const int32_t, 1> rows, Strided<const T, 2> gradient, Array<const T, 2> frame, T factor, int n_threads) {
+        const size_t n_topics = counts.shape(1);
+        require(gradient.shape(0) == rows.shape(0) && gradient.shape(1) == n_topics && has_contiguous_rows(gradient) &&
+                    frame.shape(0) == 2 && frame.shape(1) == n_topics,
+                "count_rows: shapes do not agree");
+        check_range(rows.data(), rows.shape(0), int64_t(counts.shape(0)), "count_rows: a row is out of range");
+        auto totals = new_array<double>({n_topics});
+        {
+          nb::gil_scoped_release release;
+          count_rows<T>(counts.data(), rows.data(), int64_t(rows.shape(0)), gradient.data(), gradient.stride(0), int(n_topics),
+                        frame.data(), frame.data() + n_topics, factor, totals.data(), n_threads);
+        }
+        return totals;
+      },
+      "counts"_a.noconvert(), "rows"_a, "gradient"_a.noconvert(), "frame"_a.noconvert(), "factor"_a, "n_threads"_a);
+  m.def(
       "column_squares",
       [](Strided<const T, 2> gradient, int n_threads) {
         require(has_contiguous_rows(gradient), "column_squares: rows must be contiguous");

@@ -49,6 +49,8 @@ void bind_likelihood(nb::module_& m, const char* name, Likelihood* estimate) {
 template <class T>
 struct BoundEngine {
   Engine<T> engine;
+  // What `decode` works in, so that it leaves the trace of `forward` alone.
+  Engine<T> decoder;
   // Kept alive from forward to reverse, which reads them again.
   std::vector<nb::object> inputs;
   bool has_trace = false, has_objective = false;
@@ -86,6 +88,42 @@ struct BoundEngine {
     has_trace = keep;
     has_objective = keep && objective;
     return theta;
+  }
+
+  // The gradient, of documents with these weights, is a view of this engine's memory, valid until it decodes again.
+  static nb::tuple decode(nb::object self, Array<const T, 2> phi, std::optional<Array<const T, 2>> frame, Array<const int64_t, 1> indptr,
+                          Array<const int32_t, 1> indices, Array<const T, 1> counts, Array<const int64_t, 1> documents,
+                          Array<const T, 2> theta, std::optional<Array<const T, 1>> weights, std::optional<Array<const int32_t, 1>> rows,
+                          int n_threads, int64_t per_block) {
+    Engine<T>& engine = nb::cast<BoundEngine&>(self).decoder;
+    check_documents(indptr, indices, documents);
+    for (size_t d = 0; d < documents.shape(0); ++d)
+      check_range(indices.data() + indptr(documents(d)), indptr(documents(d) + 1) - indptr(documents(d)), int64_t(phi.shape(0)),
+                  "a word is out of range");
+    require(indices.shape(0) == counts.shape(0), "indices and counts differ in length");
+    const size_t n_docs = documents.shape(0), n_topics = phi.shape(1);
+    require(n_topics > 0 && n_threads > 0, "n_topics or n_threads");
+    require(!frame || (frame->shape(0) == 2 && frame->shape(1) == n_topics), "frame must be (2, n_topics)");
+    require(theta.shape(0) == n_docs && theta.shape(1) == n_topics, "theta must be (n_docs, n_topics)");
+    require(weights.has_value() == rows.has_value(), "weights are for the gradient of rows");
+    require(!weights || weights->shape(0) == n_docs, "weights must be (n_docs,)");
+    if (rows) check_range(rows->data(), rows->shape(0), int64_t(phi.shape(0)), "a row is out of range");
+    auto losses = new_array<double>({n_docs});
+    auto grad_theta = new_array<T>({n_docs, n_topics});
+    const Batch<T> batch{indptr.data(), indices.data(), counts.data(), documents.data(), int64_t(n_docs), int64_t(phi.shape(0))};
+    {
+      nb::gil_scoped_release release;
+      const T* const scale = frame ? frame->data() : nullptr;
+      engine.decode(batch, phi.data(), scale, scale ? scale + n_topics : nullptr, int(n_topics), theta.data(), n_threads, losses.data(),
+                    grad_theta.data());
+      if (rows)
+        engine.reverse(nullptr, weights->data(), nullptr, rows->data(), int64_t(rows->shape(0)), blocks_of(per_block, engine.n_docs()),
+                       n_threads);
+    }
+    if (!rows) return nb::make_tuple(losses, grad_theta, nb::none());
+    const size_t shape[2] = {rows->shape(0), n_topics};
+    const int64_t strides[2] = {engine.gradient_stride(), 1};
+    return nb::make_tuple(losses, grad_theta, Numpy<T>(const_cast<T*>(engine.gradient()), 2, shape, self, strides));
   }
 
   nb::tuple trace() const {
@@ -139,6 +177,8 @@ void bind(nb::module_& m, const char* engine_name) {
       .def(nb::init<>())
       .def("forward", &Bound::forward, "phi"_a, "indptr"_a, "indices"_a, "counts"_a, "documents"_a, "alpha"_a, "n_layers"_a, "rule"_a,
            "tol"_a, "steps"_a.none(), "frame"_a.none(), "keep"_a, "objective"_a, "n_threads"_a)
+      .def("decode", &Bound::decode, "phi"_a, "frame"_a.none(), "indptr"_a, "indices"_a, "counts"_a, "documents"_a, "theta"_a,
+           "weights"_a.none(), "rows"_a.none(), "n_threads"_a, "block_docs"_a = 0)
       .def("trace", &Bound::trace)
       .def("objective", &Bound::objective)
       .def("reverse", &Bound::reverse, "grad_theta"_a.none(), "word_weights"_a.none(), "rows"_a, "want_counts"_a, "n_threads"_a,

@@ -79,7 +79,7 @@ DocumentTrace<T> Engine<T>::kept_trace(int64_t d) const {
 }
 
 template <class T>
-void Engine<T>::forward(const Batch<T>& batch, const Topics<T>& topics, bool keep, int n_threads, T* theta) {
+void Engine<T>::prepare(const Batch<T>& batch, const Topics<T>& topics, bool keep, int n_threads) {
   const Kernels<T>& k = kernels<T>();
   const int64_t K = topics.n_topics, L = topics.n_layers, D = batch.n_docs;
   const auto round_up = [&](int64_t n) { return (n + k.width - 1) / k.width * k.width; };
@@ -94,7 +94,7 @@ void Engine<T>::forward(const Batch<T>& batch, const Topics<T>& topics, bool kee
   if (topics.scale) std::copy_n(topics.scale, K, scale_.begin());
   if (topics.shift) std::copy_n(topics.shift, K, shift_.begin());
   for (int64_t j = 0; j < K; ++j) {
-    alpha_minus_1_[j] = topics.alpha[j] - T(1);
+    alpha_minus_1_[j] = topics.alpha ? topics.alpha[j] - T(1) : T(0);
     floor_[j] = T(kFloor);
   }
   entries_.assign(D + 1, 0);
@@ -120,6 +120,13 @@ void Engine<T>::forward(const Batch<T>& batch, const Topics<T>& topics, bool kee
     worker.doubles.resize(2 * L + 1);
     worker.trials.resize(L);
   }
+}
+
+template <class T>
+void Engine<T>::forward(const Batch<T>& batch, const Topics<T>& topics, bool keep, int n_threads, T* theta) {
+  prepare(batch, topics, keep, n_threads);
+  const Kernels<T>& k = kernels<T>();
+  const int64_t K = topics.n_topics, L = topics.n_layers, D = batch.n_docs;
   const Inference<T> model = inference();
   parallel_for(tasks(D, kDocumentsPerTask), n_threads, [&](int64_t task, int w) {
     Worker& worker = workers_[w];
@@ -135,6 +142,20 @@ void Engine<T>::forward(const Batch<T>& batch, const Topics<T>& topics, bool kee
       const T* raw = trace.raw + L * padded_topics_;
       for (int64_t j = 0; j < K; ++j) theta[d * K + j] = std::max(raw[j], T(kFloor));
     }
+  });
+}
+
+template <class T>
+void Engine<T>::decode(const Batch<T>& batch, const T* phi, const T* scale, const T* shift, int n_topics, const T* theta, int n_threads,
+                       double* losses, T* grad_theta) {
+  prepare(batch, {phi, scale, shift, n_topics, nullptr, 0, StepRule::given, 0, false, nullptr}, true, n_threads);
+  const Kernels<T>& k = kernels<T>();
+  const int64_t D = batch.n_docs;
+  const Inference<T> model = inference();
+  parallel_for(tasks(D, kDocumentsPerTask), n_threads, [&](int64_t task, int w) {
+    const int64_t end = std::min(D, (task + 1) * kDocumentsPerTask);
+    for (int64_t d = task * kDocumentsPerTask; d < end; ++d)
+      losses[d] = k.decode(model, document(d, end), theta + d * n_topics, kept_trace(d), grad_theta + d * n_topics, workers_[w].scratch.get());
   });
 }
 
@@ -216,8 +237,9 @@ void Engine<T>::add_block(int64_t number, int64_t from, int64_t to, const T* gra
                                        row, next_row, grad_counts ? grad_counts + entries_[d] : nullptr};
     // The reverse pass begins where the trace ends.
     const int64_t next = std::min(d + 1, to - 1), L = topics_.n_layers, n_padded = padded_words_[next + 1] - padded_words_[next];
-    prefetch(kept_trace(next).raw + (L - 1) * padded_topics_, 2 * padded_topics_);
-    prefetch(kept_trace(next).r_inverse + (L - 1) * n_padded, 2 * n_padded);
+    const int64_t from_layer = std::max<int64_t>(0, L - 1), n_layers = L + 1 - from_layer;
+    prefetch(kept_trace(next).raw + from_layer * padded_topics_, n_layers * padded_topics_);
+    prefetch(kept_trace(next).r_inverse + from_layer * n_padded, n_layers * n_padded);
     k.reverse(model, doc, kept_trace(d), gradient, worker.scratch.get());
     std::swap(row, next_row);
   }

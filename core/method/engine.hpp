@@ -76,6 +76,12 @@ class Engine {
   // Fills theta (n_docs, n_topics). With `keep`, the trace of every document is kept for reverse() and the accessors below.
   void forward(const Batch<T>& batch, const Topics<T>& topics, bool keep, int n_threads, T* theta);
 
+  // What topics say of documents whose proportions theta (n_docs, n_topics) are given: losses (n_docs,) are -ln p(x | theta, Phi) and
+  // grad_theta (n_docs, n_topics) their gradients. A trace of no layers is kept, for reverse() with word_weights and no grad_theta.
+  // Phi is read with `scale` and `shift` as in Topics.
+  void decode(const Batch<T>& batch, const T* phi, const T* scale, const T* shift, int n_topics, const T* theta, int n_threads,
+              double* losses, T* grad_theta);
+
   // Gradients of the batch that was kept. grad_theta (n_docs, n_topics), word_weights (n_docs,) and grad_counts (entries of the batch,
   // document by document) may be NULL. `rows` are the batch's distinct words; the gradient of these rows of Phi is left in gradient().
   // Blocks have `per_block` documents, for a batch block_docs(n_docs) of them.
@@ -110,6 +116,8 @@ class Engine {
     std::vector<T*> row;
   };
 
+  // What `forward` and `decode` need: vectors over topics, where each document's part of a trace begins, and every thread's memory.
+  void prepare(const Batch<T>& batch, const Topics<T>& topics, bool keep, int n_threads);
   Inference<T> inference() const;
   // Document d, in a task that goes on with d + 1 if that is below `end`. Where Phi fits in a cache, asking early costs more than it saves.
   Document<T> document(int64_t d, int64_t end) const {

@@ -140,6 +140,25 @@ void settle(const Rows<T>& phi, int64_t n_words, double* sums, int n_threads) {
 }
 
 template <class T>
+void count_rows(T* counts, const int32_t* rows, int64_t n_rows, const T* gradient, int64_t stride, int n_topics, const T* scale,
+                const T* shift, T factor, double* totals, int n_threads) {
+  std::vector<double> parts((n_rows + kRowsPerTask - 1) / kRowsPerTask * n_topics);
+  for_blocks(n_rows, kRowsPerTask, n_threads, [&](int64_t block, int64_t from, int64_t to) {
+    double* const sums = parts.data() + block * n_topics;
+    for (int64_t i = from; i < to; ++i) {
+      T* const row = counts + int64_t(rows[i]) * n_topics;
+      const T* const g = gradient + i * stride;
+      for (int k = 0; k < n_topics; ++k) {
+        const T added = -factor * g[k] * (scale[k] * row[k] + shift[k]);
+        row[k] += added;
+        sums[k] += added;
+      }
+    }
+  });
+  add_in_order(parts, n_topics, totals);
+}
+
+template <class T>
 void column_squares(const T* gradient, int64_t n_rows, int64_t stride, int n_topics, double* squares, int n_threads) {
   const Kernels<T>& k = kernels<T>();
   std::vector<double> parts((n_rows + kRowsPerTask - 1) / kRowsPerTask * n_topics);
@@ -225,6 +244,7 @@ void outer(const T* grad_scores, const T* theta, int64_t n_docs, int n_topics, i
   template void settle<T>(const Rows<T>&, int64_t, double*, int);                                                                 \
   template bool row_sums<T>(const int32_t*, int64_t, const int64_t*, const int32_t*, const T*, const T*, int64_t, int64_t, int64_t,  \
                             double*);                                                                                             \
+  template void count_rows<T>(T*, const int32_t*, int64_t, const T*, int64_t, int, const T*, const T*, T, double*, int);           \
   template void column_squares<T>(const T*, int64_t, int64_t, int, double*, int);                                                 \
   template void scores<T>(const T*, const T*, int64_t, int, int, T*, int);                                                        \
   template void back_scores<T>(const T*, const T*, int64_t, int, int, T*, int);                                                   \

@@ -29,6 +29,12 @@ void mirror_rows(const Rows<T>& phi, const int32_t* rows, int64_t n_rows, const 
 template <class T>
 void settle(const Rows<T>& phi, int64_t n_words, double* sums, int n_threads);
 
+// What themes have of the occurrences of words is added to what they have: counts[row] += factor * added, with added the gradient of the
+// words' -ln p times minus the theme, itself scale * counts[row] + shift. `totals` (n_topics,) are the sums over rows.
+template <class T>
+void count_rows(T* counts, const int32_t* rows, int64_t n_rows, const T* gradient, int64_t stride, int n_topics, const T* scale,
+                const T* shift, T factor, double* totals, int n_threads);
+
 // Equivalent to (gradient.astype(float) ** 2).sum(axis=0)
 template <class T>
 void column_squares(const T* gradient, int64_t n_rows, int64_t stride, int n_topics, double* squares, int n_threads);

@@ -104,6 +104,9 @@ def log_changes(
 def add_rows(
     left_rows: np.ndarray, left: np.ndarray, right_rows: np.ndarray, right: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]: ...
+def count_rows(
+    counts: np.ndarray, rows: np.ndarray, gradient: np.ndarray, frame: np.ndarray, factor: float, n_threads: int
+) -> np.ndarray: ...
 def column_squares(gradient: np.ndarray, n_threads: int) -> np.ndarray: ...
 def scores(theta: np.ndarray, U: np.ndarray, n_threads: int) -> np.ndarray: ...
 def back_scores(grad_scores: np.ndarray, U: np.ndarray, n_threads: int) -> np.ndarray: ...
@@ -128,6 +131,20 @@ class Engine32:
         objective: bool,
         n_threads: int,
     ) -> np.ndarray: ...
+    def decode(
+        self,
+        phi: np.ndarray,
+        frame: np.ndarray | None,
+        indptr: np.ndarray,
+        indices: np.ndarray,
+        counts: np.ndarray,
+        documents: np.ndarray,
+        theta: np.ndarray,
+        weights: np.ndarray | None,
+        rows: np.ndarray | None,
+        n_threads: int,
+        block_docs: int = 0,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]: ...
     def trace(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]: ...
     def objective(self) -> np.ndarray: ...
     @overload

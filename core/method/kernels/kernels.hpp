@@ -76,6 +76,7 @@ struct Kernels {
   int64_t (*scratch_bytes)(int64_t n, int n_topics, int n_layers);
   void (*forward)(const Inference<T>&, const Document<T>&, const DocumentTrace<T>&, void* scratch);
   void (*reverse)(const Inference<T>&, const Document<T>&, const DocumentTrace<T>&, const DocumentGradient<T>&, void* scratch);
+  double (*decode)(const Inference<T>&, const Document<T>&, const T* theta, const DocumentTrace<T>&, T* grad_theta, void* scratch);
   T (*dot)(const T* a, const T* b, int64_t n);
   void (*add_scaled)(T* to, T factor, const T* from, int64_t n);
   void (*mirror_row)(T* z, T* average, const FrameVectors<T>&, const T* gradient, const T* rate, T* change, int n_topics);

@@ -142,7 +142,7 @@ wheel: .venv-wheel/made
 
 # detect_leaks=0: the interpreter keeps memory to its end, which the leak checker would report in every run. JAX is not part of this environment,
 # so the tests that import it stay with `make test`. --capture=sys lets the sanitizers' own words through.
-SANITIZED_TESTS := $(SANITIZED_SAMPLE) $(addprefix tests/,data/test_text.py method/test_inference.py method/test_gradients.py method/test_properties.py training/test_mirror_descent.py cluster/test_rounds.py)
+SANITIZED_TESTS := $(SANITIZED_SAMPLE) $(addprefix tests/,data/test_text.py method/test_inference.py method/test_gradients.py method/test_themes.py method/test_properties.py training/test_mirror_descent.py cluster/test_rounds.py)
 SANITIZED_SAMPLE := $(addprefix tests/,method/test_core.py data/test_documents.py data/test_corpus.py)
 SANITIZERS := LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
   ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1

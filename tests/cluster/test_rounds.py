@@ -58,10 +58,11 @@ def place_of(corpus, **changes):
     return Place(Fit(source, SquaredError(), schedule(**changes), 1))
 
 
-def state_of(guide=None, *, n_words=N_WORDS):
+def state_of(guide=None, *, n_words=N_WORDS, with_themes=False):
     rng = np.random.default_rng(0)
     phi = np.ascontiguousarray(rng.dirichlet(np.ones(n_words), N_TOPICS).T, np.float32)
-    state = mirror_descent.begin(phi, rng.standard_normal((1, N_TOPICS)).astype(np.float32), np.ones(n_words), guide)
+    counts = rng.gamma(0.5, 9, phi.shape).astype(np.float32) if with_themes else None
+    state = mirror_descent.begin(phi, rng.standard_normal((1, N_TOPICS)).astype(np.float32), np.ones(n_words), guide, counts)
     state.squares, state.word_squares, state.n_steps = np.full(N_TOPICS, 50.0), 1e-3, 4
     # A frame as after some steps without a flush.
     state.frame[:2] = [[1.25, 0.8, 1.0], [1e-4, 0, 2e-4]]
@@ -161,15 +162,15 @@ def test_one_step_apart_is_a_step_on_the_mean_gradient(corpus):
 def test_a_shard_leaves_the_state_as_it_was(corpus):
     place = place_of(corpus, word_dropout=0.25)
     guide = Guide(np.array([2, 5], np.int32), np.array([[0.5, 0, 0], [0.5, 0, 0]]))
-    state = state_of(guide)
+    state = state_of(guide, with_themes=True)
     before = mirror_descent.copy(state)
     first, _ = rounds.learned_apart(state, place, a_round(place), 3, never)
-    for name in ("phi", "U", "frame", "squares", "word_weights", "word_lag"):
+    for name in ("phi", "U", "frame", "squares", "word_weights", "word_lag", "theme_counts", "theme_totals"):
         assert_array_equal(getattr(state, name), getattr(before, name), err_msg=name)
     assert (state.n_steps, state.word_squares, state.n_flushes) == (before.n_steps, before.word_squares, before.n_flushes)
     again, _ = rounds.learned_apart(state, place_of(corpus, word_dropout=0.25), a_round(place), 3, never)
     assert {2, 5} <= set(first.rows.tolist())
-    for name in ("weight", "rows", "log_phi", "log_words", "shift", "U", "squares", "word_squares"):
+    for name in ("weight", "rows", "log_phi", "log_words", "theme_counts", "shift", "U", "squares", "word_squares"):
         assert_array_equal(getattr(first, name), getattr(again, name), err_msg=name)
 
 
@@ -203,7 +204,7 @@ def test_the_tree_does_not_know_who_computes_it(corpus):
     halves = [rounds.along_tree(leaf, first, 4, changes.merged) for first in (0, 4)]
     pieces = [changes.merged(*pair) for pair in zip(*(changes.split(half, N_WORDS, 3) for half in halves), strict=True)]
     for other in (changes.merged(*halves), changes.in_a_row(pieces)):
-        for name in ("weight", "rows", "log_phi", "log_words", "shift", "U", "squares", "word_squares"):
+        for name in ("weight", "rows", "log_phi", "log_words", "theme_counts", "shift", "U", "squares", "word_squares"):
             assert_array_equal(getattr(whole, name), getattr(other, name), err_msg=name)
 
 
@@ -261,7 +262,7 @@ def test_shards_are_a_partition(corpus):
 @pytest.mark.parametrize("n_groups", [1, 2, 4])
 def test_gradients_of_parts_are_those_of_the_batch(corpus, n_docs, n_groups):
     """Parts that are subtrees of the batch's blocks, merged along the tree, to the bit; thinned, with words' weights."""
-    place, state = place_of(corpus, word_dropout=0.3, word_weight=0.01), state_of()
+    place, state = place_of(corpus, word_dropout=0.3, theme_weight=0.01, use_weight=0.01), state_of(with_themes=True)
     numbers = np.random.default_rng(1).integers(0, corpus.n_docs, n_docs)
     layers = a_round(place).layers
     rates = place.fit.rates(3)
@@ -269,7 +270,8 @@ def test_gradients_of_parts_are_those_of_the_batch(corpus, n_docs, n_groups):
     whole = gradients_of(
         state, place.engine, examples, np.arange(n_docs), SquaredError(), layers, place.fit.schedule, rates, 5, 1
     )
-    whole = replace(whole, grad_phi=whole.grad_phi.copy())
+    decoded = replace(whole.decoded, grad_themes=whole.decoded.grad_themes.copy())
+    whole = replace(whole, grad_phi=whole.grad_phi.copy(), decoded=decoded)
     block_docs = _core.block_docs(n_docs)
     span = 1
     while span * block_docs < n_docs:
@@ -284,6 +286,8 @@ def test_gradients_of_parts_are_those_of_the_batch(corpus, n_docs, n_groups):
         found = [merged_gradients(*found[i : i + 2]) if i + 1 < len(found) else found[i] for i in range(0, len(found), 2)]
     for name in ("rows", "grad_phi", "grad_U", "grad_word_weights", "losses"):
         assert_array_equal(getattr(found[0], name), getattr(whole, name), err_msg=name)
+    for name in ("rows", "grad_themes"):
+        assert_array_equal(getattr(found[0].decoded, name), getattr(whole.decoded, name), err_msg=name)
     assert_array_equal(np.concatenate([told.scores for _, told in parts]), whole.scores)
 
 

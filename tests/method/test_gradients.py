@@ -176,13 +176,13 @@ def batch_gradients(phi, U, X, y, response, sample_weight=None, **options):
 
 @pytest.mark.parametrize("name", ["squared_error", "softmax"])
 def test_central_differences_of_the_words_weights(make_problem, name):
-    """With respect to their logarithms; the documents' own likelihood has no part in it, whatever its weight."""
+    """With respect to their logarithms."""
     n_words, h = 60, 1e-5
     phi, X = make_problem(5, [0, 1, 9, 40, 9], n_words=n_words)
     response, U, y = make_response(name, X, 5)
     sample_weight = np.array([1.0, 2, 0.5, 1, 0])
     steps = infer(phi, X, n_layers=5).step_sizes
-    result = batch_gradients(phi, U, X, y, response, sample_weight, word_weight=0.7, want_word_weights=True)
+    result = batch_gradients(phi, U, X, y, response, sample_weight, want_word_weights=True)
     assert_array_equal(result.rows, np.unique(X.indices))
     for place, word in enumerate(result.rows):
         ends = []
@@ -193,33 +193,6 @@ def test_central_differences_of_the_words_weights(make_problem, name):
             ends.append(sum(w * getattr(oracle, name)(thetas[d], U, y[d], GAMMA)[0] for d, w in enumerate(sample_weight)))
         assert_allclose((ends[0] - ends[1]) / (2 * h), result.grad_word_weights[place], rtol=1e-5, atol=1e-8)
     assert np.abs(result.grad_word_weights).max() > 1e-3
-
-
-@pytest.mark.parametrize("want_word_weights", [False, True])
-@pytest.mark.parametrize("name", ["squared_error", "softmax"])
-def test_the_documents_likelihood_adds_its_weight_times_its_gradients(make_problem, name, want_word_weights):
-    phi, X = make_problem(5, [4, 30, 0, 12])
-    response, U, y = make_response(name, X, 5)
-    sample_weight, options = np.array([1.0, 2, 3, 0.5]), {"want_word_weights": want_word_weights}
-    both = batch_gradients(phi, U, X, y, response, sample_weight, word_weight=0.3, **options)
-    supervised = batch_gradients(phi, U, X, y, response, sample_weight, **options)
-    words = batch_gradients(phi, np.zeros((0, 5)), X, np.zeros((4, 0)), Words(), sample_weight)
-    assert_allclose(both.grad_phi, supervised.grad_phi + 0.3 * words.grad_phi, rtol=1e-10, atol=1e-12)
-    assert_allclose(both.losses, supervised.losses + 0.3 * words.losses, rtol=1e-12)
-    assert_allclose(both.loss, supervised.loss + 0.3 * words.loss, rtol=1e-12)
-    assert_array_equal(both.grad_U, supervised.grad_U)
-    assert_array_equal(both.grad_word_weights, supervised.grad_word_weights)
-    assert np.abs(0.3 * words.grad_phi).max() > 0.1 * np.abs(supervised.grad_phi).max(), "too little to show"
-
-
-def test_a_likelihood_of_weight_zero_changes_no_bits(make_problem, dtype):
-    phi, X = make_problem(5, [4, 30, 0, 12], dtype=dtype)
-    response, U, y = make_response("softmax", X, 5, dtype=dtype)
-    without = batch_gradients(phi, U, X, y, response, want_counts=True)
-    for options in ({"word_weight": 0.0}, {"word_weight": 0.0, "want_word_weights": True}):
-        other = batch_gradients(phi, U, X, y, response, want_counts=True, **options)
-        for name in ("loss", "grad_phi", "grad_U", "grad_counts", "scores", "losses", "theta"):
-            assert_array_equal(getattr(other, name), getattr(without, name), err_msg=name)
 
 
 @pytest.mark.parametrize("alpha", [0.9, 1.001, 1.5, "vector"], indirect=True)

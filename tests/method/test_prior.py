@@ -93,7 +93,9 @@ def infer_plainly(model, X, n_layers):
     X = np.log2(1 + X.toarray())
     if not isinstance(model, TopicModel):
         X = X * model.word_weights_
-    return infer(model.components_.T, X, alpha=model.alpha_, n_layers=n_layers, tol=model.tol).theta
+    return infer(
+        getattr(model, "encoder_components_", model.components_).T, X, alpha=model.alpha_, n_layers=n_layers, tol=model.tol
+    ).theta
 
 
 @pytest.mark.parametrize("early_stopping", [False, True])

@@ -309,18 +309,6 @@ def test_a_step_sees_documents_thinned_and_weighted(examples):
     assert_allclose(seen.scores, seen.theta @ state.U.T, rtol=1e-12)
 
 
-def test_the_documents_likelihood_is_part_of_the_loss(examples):
-    phi = begin(examples, np.random.default_rng(0), SquaredError())[0].phi
-    U, layers = np.ones((2, 3)), check_layers(1.001, 5, "l1", 0.0, phi, 0)
-    parameters, totals = mirror_descent.Parameters(phi, U, None), examples.documents.totals()
-    loss, score = evaluate(parameters, examples, SquaredError(), layers, 1)
-    both, _ = evaluate(parameters, examples, SquaredError(), layers, 1, word_weight=0.2)
-    only_words = Examples(examples.documents, totals, examples.weights)
-    words, _ = evaluate(mirror_descent.Parameters(phi, U[:0], None), only_words, Words(), layers, 1)
-    assert_allclose(both, loss + 0.2 * words, rtol=1e-10)
-    assert evaluate(parameters, examples, SquaredError(), layers, 1, word_weight=0.0) == (loss, score)
-
-
 def test_alpha_is_estimated_after_each_epoch_and_returned(examples):
     rng = np.random.default_rng(0)
     state, layers = begin(examples, rng, SquaredError())

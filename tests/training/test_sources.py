@@ -89,7 +89,7 @@ FITS = [
     (TopicRegressor, "number", {"early_stopping": True, "validation_fraction": 0.2, "n_epochs": 6, "n_iter_no_change": 1}),
     (TopicRegressor, "ratings", {"response": "ordinal"}),
     (TopicRegressor, "ratings", {"response": "poisson"}),
-    (TopicRegressor, "number", {"generative_weight": 0.1, "count_scale": "linear", "word_learning_rate": 0.0}),
+    (TopicRegressor, "number", {"readability": 0.0, "count_scale": "linear", "word_learning_rate": 0.0}),
     (TopicClassifier, "classes", {}),
     (TopicClassifier, "classes", {"class_weight": "balanced"}),
     (TopicClassifier, "classes", {"class_weight": {"low": 2, "middle": 1, "high": 0.5}}),

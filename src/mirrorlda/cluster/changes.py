@@ -6,11 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from mirrorlda import _core
 from mirrorlda.training.mirror_descent import WEIGHT_RANGE, DivergedError, State, move_frame
+
+# What a change has for each of its rows.
+_BY_ROW = ("rows", "log_phi", "log_words", "theme_counts")
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,8 @@ class Change:
     shift, squares : ndarray, shape (n_topics,)
     U : ndarray, shape (n_outputs, n_topics)
     word_squares : float
+    theme_counts : ndarray of uint16, shape (n_rows, n_topics), or None
+        What was counted for the themes, halved as log_phi is. It has no weight: all places together see each document once.
     """
 
     weight: float
@@ -42,6 +48,7 @@ class Change:
     U: np.ndarray
     squares: np.ndarray
     word_squares: float
+    theme_counts: np.ndarray | None = None
 
 
 def merged(left: Change, right: Change) -> Change:
@@ -51,6 +58,9 @@ def merged(left: Change, right: Change) -> Change:
     if left.log_words is not None and right.log_words is not None:
         _, of_words = _core.add_rows(left.rows, left.log_words[:, None], right.rows, right.log_words[:, None])
         log_words = of_words[:, 0]
+    theme_counts = None
+    if left.theme_counts is not None and right.theme_counts is not None:
+        _, theme_counts = _core.add_rows(left.rows, left.theme_counts, right.rows, right.theme_counts)
     return Change(
         weight=left.weight + right.weight,
         n_shards=left.n_shards + right.n_shards,
@@ -61,6 +71,7 @@ def merged(left: Change, right: Change) -> Change:
         U=left.U + right.U,
         squares=left.squares + right.squares,
         word_squares=left.word_squares + right.word_squares,
+        theme_counts=theme_counts,
     )
 
 
@@ -68,18 +79,19 @@ def split(change: Change, n_words: int, n_blocks: int) -> list[Change]:
     """By blocks of rows; what is not of rows is in all of them."""
     cuts = np.searchsorted(change.rows, np.linspace(0, n_words, n_blocks + 1).astype(np.int64))
     parts = [slice(first, last) for first, last in pairwise(cuts.tolist())]
-    words = change.log_words
-    return [
-        replace(change, rows=change.rows[at], log_phi=change.log_phi[at], log_words=None if words is None else words[at])
-        for at in parts
-    ]
+    by_row = {name: getattr(change, name) for name in _BY_ROW}
+
+    def part(at: slice) -> dict[str, Any]:
+        return {name: None if array is None else array[at] for name, array in by_row.items()}
+
+    return [replace(change, **part(at)) for at in parts]
 
 
 def in_a_row(parts: Sequence[Change]) -> Change:
     """What `split` has split."""
-    words = [part.log_words for part in parts if part.log_words is not None]
-    rows, log_phi = (np.concatenate([getattr(part, name) for part in parts]) for name in ("rows", "log_phi"))
-    return replace(parts[0], rows=rows, log_phi=log_phi, log_words=np.concatenate(words) if words else None)
+    by_row = {name: [getattr(part, name) for part in parts] for name in _BY_ROW}
+    joined: dict[str, Any] = {name: None if arrays[0] is None else np.concatenate(arrays) for name, arrays in by_row.items()}
+    return replace(parts[0], **joined)
 
 
 def adopt(state: State, change: Change, n_steps: int, average: float, n_threads: int) -> None:
@@ -110,12 +122,23 @@ def adopt(state: State, change: Change, n_steps: int, average: float, n_threads:
         new = np.clip(old * np.exp(change.log_words.astype(np.float64) / change.weight), *WEIGHT_RANGE)
         state.word_lag[rows] += state.average_weight * (new - old)
         state.word_weights[rows] = new
+    if state.theme_counts is not None and change.theme_counts is not None:
+        theme_counts = lengthened(change.theme_counts)
+        state.theme_counts[rows] += theme_counts
+        state.theme_totals = state.theme_totals + theme_counts.sum(axis=0, dtype=np.float64)
     # One machine sees the gradient of the whole batch: a mean of those of the shards, which are mostly noise.
     state.squares += change.squares / change.weight / change.n_shards
     state.word_squares += change.word_squares / change.weight / change.n_shards
     state.U += (change.U / change.weight).astype(dtype)
     state.average_U += average * state.U
     state.average_weight += average
+
+
+def halved(numbers: np.ndarray) -> np.ndarray:
+    """The upper halves of numbers of float32, rounded."""
+    bits = np.ascontiguousarray(numbers, np.float32).view(np.uint32)
+    upper: np.ndarray = ((bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)).astype(np.uint16)
+    return upper
 
 
 def lengthened(halves: np.ndarray) -> np.ndarray:

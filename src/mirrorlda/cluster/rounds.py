@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mirrorlda import _core
-from mirrorlda.cluster.changes import Change
+from mirrorlda.cluster.changes import Change, halved
 from mirrorlda.method.gradients import Gradients
 from mirrorlda.method.inference import Layers, new_engine
 from mirrorlda.method.responses import Response
@@ -176,7 +176,12 @@ def part_gradients(state: State, place: Place, part: Part) -> tuple[Gradients, S
     )
     nothing = np.empty((len(found.losses), 0))
     told = seen(found, examples, everything)
-    return replace(found, grad_phi=found.grad_phi.copy(), scores=nothing, theta=nothing), told
+    decoded = (
+        None
+        if found.decoded is None
+        else replace(found.decoded, grad_theta=nothing, grad_themes=found.decoded.grad_themes.copy())
+    )
+    return replace(found, grad_phi=found.grad_phi.copy(), scores=nothing, theta=nothing, decoded=decoded), told
 
 
 def learned_apart(
@@ -235,6 +240,8 @@ class Before:
     def __init__(self, state: State, rows: np.ndarray) -> None:
         self._rows, self._phi, self._U = rows, state.phi[rows], state.U.copy()
         self._words = None if state.word_weights is None else state.word_weights[rows]
+        self._theme_counts = None if state.theme_counts is None else state.theme_counts[rows]
+        self._theme_totals = state.theme_totals
         self._frame, self._n_flushes = state.frame, state.n_flushes
         self._counts = (state.squares.copy(), state.word_squares, state.n_steps)
 
@@ -246,7 +253,8 @@ class Before:
         shift, floor = (values.astype(state.phi.dtype) for values in (state.frame[1], _core.FLOOR / M))
         log_phi = _core.log_changes(state.phi, self._rows, self._phi, shift, floor, weight)
         words = None if state.word_weights is None else state.word_weights[self._rows] / self._words
-        change = self._made(state, weight, self._rows, log_phi, words, M * (state.frame[1] - B))
+        counts = None if state.theme_counts is None else state.theme_counts[self._rows] - self._theme_counts
+        change = self._made(state, weight, self._rows, log_phi, words, counts, M * (state.frame[1] - B))
         self.restore(state)
         return change
 
@@ -257,9 +265,10 @@ class Before:
         rows, floor = np.arange(n_words, dtype=np.int32), np.full(n_topics, _core.FLOOR, now.dtype)
         log_phi = _core.log_changes(now, rows, before, np.zeros_like(floor), floor, weight)
         words = None if state.word_weights is None else state.word_weights / old.word_weights
-        return self._made(state, weight, rows, log_phi, words, np.zeros(n_topics))
+        counts = None if state.theme_counts is None else state.theme_counts - old.theme_counts
+        return self._made(state, weight, rows, log_phi, words, counts, np.zeros(n_topics))
 
-    def _made(self, state: State, weight: float, rows: Any, log_phi: Any, words: Any, shift: Any) -> Change:
+    def _made(self, state: State, weight: float, rows: Any, log_phi: Any, words: Any, counts: Any, shift: Any) -> Change:
         squares, word_squares, _ = self._counts
         return Change(
             weight=weight,
@@ -271,12 +280,16 @@ class Before:
             U=weight * (state.U.astype(np.float64) - self._U),
             squares=weight * (state.squares - squares),
             word_squares=weight * (state.word_squares - word_squares),
+            theme_counts=None if counts is None else halved(counts),
         )
 
     def restore(self, state: State) -> None:
         state.phi[self._rows] = self._phi
         if state.word_weights is not None:
             state.word_weights[self._rows] = self._words
+        if state.theme_counts is not None:
+            state.theme_counts[self._rows] = self._theme_counts
+        state.theme_totals = self._theme_totals
         state.U, state.frame = self._U, self._frame
         state.squares, state.word_squares, state.n_steps = self._counts
 

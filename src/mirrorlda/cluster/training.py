@@ -294,7 +294,8 @@ class ClusterSteps:
         event = Adoption(change, n_batches)
         average = sum(fit.rates(run.n_steps + i).average for i in range(n_batches))
         event.take(run.state, average, fit.n_threads)
-        self._note(event, change.log_phi.nbytes + change.U.nbytes, run.state)
+        n_bytes = change.log_phi.nbytes + change.U.nbytes + (0 if change.theme_counts is None else change.theme_counts.nbytes)
+        self._note(event, n_bytes, run.state)
         return rounds.joined(told, n_batches)
 
     def _reduced(self, references: list[list[Any]], merge: Callable[[Any, Any], Any]) -> list[Any]:

@@ -51,7 +51,9 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
     classes_ : ndarray of shape (n_classes,)
         The classes; for several labels a document, their numbers.
     components_ : ndarray of shape (n_topics, n_words)
-        Topics as rows, each a distribution over words.
+        Topics as rows, as people read them: themes, each a distribution over words.
+    encoder_components_ : ndarray of shape (n_topics, n_words)
+        Topics that proportions are inferred with; `components_` itself where `readability` is 0.
     coef_ : ndarray of shape (n_classes, n_topics)
         How much each topic speaks for each class.
     word_weights_ : ndarray of shape (n_words,)
@@ -60,6 +62,9 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicEstimator):  # type: ignor
         The prior's parameter, as given or estimated.
     topic_shares_ : ndarray of shape (n_topics,)
         Mean topic proportions of (at most 20,000) training documents.
+    topic_effects_ : ndarray of shape (3, n_values, n_topics)
+        What is lost of the predictions of (at most 1,000) training documents when a topic's part of their words goes: mean, and
+        quantiles of 10 % and 90 %. In the order and unit of `mirrorlda.topics.effects`.
     history_ : dict of lists
         Loss and accuracy (for several labels, the explained fraction of the log loss; of the last 65,536 documents) of each
         epoch, on documents with words left out.

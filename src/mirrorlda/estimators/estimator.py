@@ -30,16 +30,22 @@ from mirrorlda.training.unlabelled import Learned
 
 # The most documents that decide `topic_shares_` and `noise_std_`.
 _SUMMARY_DOCS = 20_000
+# The most documents, and of many topics the most effects, that decide `topic_effects_`.
+_EFFECT_DOCS, _EFFECTS, _FEWEST_DOCS = 1_000, 100_000, 100
+# Documents without weight alone have a mean, too.
+_TINY = 1e-300
 
 
 class TopicEstimator(Settings, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Base of the estimators; `components_` is Phi transposed."""
+    """Base of the estimators."""
 
     components_: np.ndarray
+    encoder_components_: np.ndarray
     coef_: np.ndarray
     alpha_: np.ndarray
     word_weights_: np.ndarray
     topic_shares_: np.ndarray
+    topic_effects_: np.ndarray
     noise_std_: np.ndarray
     history_: dict[str, list[float]]
     n_features_in_: int
@@ -114,11 +120,12 @@ class TopicEstimator(Settings, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """All that there is to read of what was learned, whatever it predicts: what tables, pages and measures are made from."""
         check_is_fitted(self)
         n_topics, response = len(self.components_), self.targets_.response
-        layers = layers_of(self, n_topics, np.float64, response, self.alpha_)
+        layers, weights = layers_of(self, n_topics, np.float64, response, self.alpha_), getattr(self, "word_weights_", None)
         return FittedModel(
             kind=type(self).__name__,
             parameters=lambda: self.get_params(deep=False),
-            encoder=Encoder(self.components_, getattr(self, "word_weights_", None), layers, effective_n_jobs(self.n_jobs)),
+            encoder=Encoder(self.encoder_components_, weights, layers, effective_n_jobs(self.n_jobs)),
+            components=self.components_,
             U=self.targets_.U_of(self.coef_) if self.has_targets else np.zeros((0, n_topics)),
             targets=self.targets_,
             shares=np.asarray(getattr(self, "topic_shares_", np.zeros(n_topics)), np.float64),
@@ -128,6 +135,7 @@ class TopicEstimator(Settings, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             known_words=self._known_words,
             count=self._counted,
             check=lambda X: checked_documents(self, X),
+            summary=getattr(self, "topic_effects_", None),
         )
 
     # What a subclass says of its targets.
@@ -192,7 +200,7 @@ class TopicEstimator(Settings, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _keeper(self, checkpoint: Any, source: Source, judged: Examples | None) -> Keeper:
         """What saves a fit of `source`, and knows it again by all that it depends on."""
         self.data_fingerprint_ = source.fingerprint
-        before = self.components_ if self.warm_start and hasattr(self, "components_") else None
+        before = self.encoder_components_ if self.warm_start and hasattr(self, "components_") else None
         described = {name: value for name, value in self.get_params(deep=False).items() if name not in ("n_jobs", "verbose")}
         others = () if judged is None else (judged.fingerprint,)
         return Keeper(checkpoint, type(self).__name__, self.data_fingerprint_, self.n_features_in_, before, described, *others)
@@ -206,10 +214,15 @@ class TopicEstimator(Settings, ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 f"to go on, the response must be that of the last fit, {self.targets_.response}; got {targets.response}"
             )
         U = targets.U_of(self.coef_) if self.has_targets else np.zeros((0, len(self.components_)))
-        return Fitted(Parameters(self.components_.T, U, getattr(self, "word_weights_", None)), self.alpha_)
+        themes = None if self.components_ is self.encoder_components_ else self.components_.T
+        parameters = Parameters(self.encoder_components_.T, U, getattr(self, "word_weights_", None), themes)
+        return Fitted(parameters, self.alpha_)
 
     def _keep(self, fitted: Fitted, targets: Targets) -> None:
-        self.targets_, self.components_, self.alpha_ = targets, fitted.parameters.phi.T, fitted.alpha
+        self.targets_, self.alpha_ = targets, fitted.alpha
+        phi, themes = fitted.parameters.phi, fitted.parameters.themes
+        self.encoder_components_ = phi.T
+        self.components_ = self.encoder_components_ if themes is None else themes.T
         if self.has_targets:
             self.coef_ = targets.coefficients(fitted.parameters.U)
         self.__dict__.pop("word_weights_", None)
@@ -234,11 +247,15 @@ class TopicEstimator(Settings, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         In a stream it is a mean with that of the documents seen before.
         """
         some = sample(source, _SUMMARY_DOCS)
-        theta = self.fitted_model().encoder.theta(some.documents)
+        model = self.fitted_model()
+        theta = model.encoder.theta(some.documents)
         kept = seen_weight / (seen_weight + source.total_weight)
         shares = np.average(theta.astype(np.float64), axis=0, weights=some.weights)
         self.topic_shares_ = shares if kept == 0 else kept * self.topic_shares_ + (1 - kept) * shares
         self._set_spread(theta, some, kept)
+        if self.has_targets:
+            effects = _effects(model, some, theta)
+            self.topic_effects_ = effects if kept == 0 else kept * self.topic_effects_ + (1 - kept) * effects
 
     # scikit-learn's page is a diagram, which says nothing of what was learned.
 
@@ -260,6 +277,15 @@ class TopicEstimator(Settings, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         tags.input_tags.positive_only = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _effects(model: FittedModel, examples: Examples, theta: np.ndarray) -> np.ndarray:
+    """Mean of the topics' effects, and their quantiles of 10 % and 90 %, (3, n_values, n_topics), from some of the examples."""
+    n_docs = min(examples.n_docs, _EFFECT_DOCS, max(_FEWEST_DOCS, _EFFECTS // model.n_topics))
+    some = np.linspace(0, examples.n_docs - 1, n_docs).astype(np.int64)
+    effects = model.left_out(examples.documents.take(some), theta[some]).effects.astype(np.float64)
+    quantiles = np.quantile(effects, (0.1, 0.9), axis=0)
+    return np.stack([np.average(effects, axis=0, weights=examples.weights[some] + _TINY), *quantiles])
 
 
 def _warn_of_interrupt(learned: Learned) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from joblib import effective_n_jobs
 
 from mirrorlda.data.documents import Documents
 from mirrorlda.data.parts import chunks
+from mirrorlda.data.progress import tell
 from mirrorlda.estimators.parameters import (
     Settings,
     estimates_alpha,
@@ -27,10 +29,11 @@ from mirrorlda.method.prior import TopicUsage
 from mirrorlda.method.targets.record import Targets
 from mirrorlda.training import mirror_descent
 from mirrorlda.training.checkpoints import Fitted, Keeper
-from mirrorlda.training.loop import Run, alone, score, step, train
-from mirrorlda.training.mirror_descent import Parameters
+from mirrorlda.training.first_themes import distinct, first_themes
+from mirrorlda.training.loop import Run, alone, step, train
+from mirrorlda.training.mirror_descent import Guide
 from mirrorlda.training.progress import reporter
-from mirrorlda.training.schedule import n_epochs_of, schedule_of
+from mirrorlda.training.schedule import Schedule, n_epochs_of, schedule_of
 from mirrorlda.training.seed_words import guide_of, topic_number
 from mirrorlda.training.sources import Examples, Source, sample
 from mirrorlda.training.unlabelled import Learned, Stage, train_in_stages
@@ -73,23 +76,30 @@ class Fitting:
     def learned(self, source: Source) -> Learned:
         """Train on all documents."""
         rng, n_epochs = generator(self.settings), n_epochs_of(self.settings)
+        # What all documents are about, those without a target too; all trainings start from the same themes.
+        all_docs = sample(source, _START_DOCS)
+
+        @cache
+        def themes(n_outputs: int) -> Themes:
+            return themes_of(self.settings, all_docs, self.targets, self.words, n_outputs, self.last)
 
         def train(some: Source, stage: Stage) -> Learned:
-            return self._trained(some, stage, rng)
+            return self._trained(some, stage, rng, themes)
 
         return train_in_stages(source, n_epochs, self.keeper, train, self._own_targets, self.settings.verbose)
 
-    def _trained(self, source: Source, stage: Stage, rng: np.random.Generator) -> Learned:
+    def _trained(self, source: Source, stage: Stage, rng: np.random.Generator, themes: Callable[[int], Themes]) -> Learned:
         settings, response = self.settings, self.targets.response
         some = sample(source, _START_DOCS)
         schedule = schedule_of(settings, some, source.n_docs, response, stage.n_epochs)
-        n_topics, dtype = n_topics_of(settings, response, some.y), some.documents.counts.dtype
+        found, dtype = themes(response.n_outputs(some.y)), some.documents.counts.dtype
+        n_topics = found.n_topics
         layers = layers_of(settings, n_topics, dtype, response, first_alpha(settings, n_topics))
         run = self.keeper.run(stage.number, layers)
         if run is None:
             before = stage.before
             last = self.last if before is None else self._as_fitted(before) if settings.warm_start else None
-            state = start_state(settings, some, self.targets, self.words, rng, n_docs=source.n_docs, last=last)
+            state = start_state(settings, some, self.targets, self.words, schedule, found, rng, n_docs=source.n_docs, last=last)
             run = Run(state, layers, rng, held_out=int(rng.integers(2**63)))
             run.usage = TopicUsage(source.n_docs) if estimates_alpha(settings) else None
         # What comes after this stage goes on with the numbers that come after it.
@@ -118,14 +128,14 @@ class Fitting:
             )
         ended, history = not self.interrupted(), run.history
         if not ended and run.tally.latest:
-            unfinished = run.tally.measures(response, schedule.word_weight)
+            unfinished = run.tally.measures(response)
             history = {**history, **{name: [*history.get(name, []), value] for name, value in unfinished.items()}}
         return Learned(Fitted(parameters, layers.alpha), source, history, run.n_steps, schedule.n_steps(source.n_docs), ended)
 
     def _as_fitted(self, before: Fitted) -> Fitted:
         """What was learned, with the U that is computed from the coefficients which users see: the same to the last bit."""
-        phi, U, word_weights = before.parameters.phi, before.parameters.U, before.parameters.word_weights
-        return Fitted(Parameters(phi, self.targets.U_of(self.targets.coefficients(U)), word_weights), before.alpha)
+        U = before.parameters.U
+        return Fitted(replace(before.parameters, U=self.targets.U_of(self.targets.coefficients(U))), before.alpha)
 
     def _own_targets(self, before: Fitted) -> Callable[[Documents], np.ndarray]:
         """What the model, as it is, predicts, as its response takes targets."""
@@ -145,11 +155,72 @@ class Stream:
     total_weight: float
 
 
+@dataclass(frozen=True)
+class Themes:
+    """What a training starts from, beside its targets: themes, and how users guide them.
+
+    Attributes
+    ----------
+    n_topics : int
+    first : ndarray of shape (n_words, n_topics), or None
+        Without it the topics that predict are those that people read.
+    guide : Guide, or None
+    outputs : dict
+        The class or label, by its number, that a guided theme is to stand for.
+    """
+
+    n_topics: int
+    first: np.ndarray | None
+    guide: Guide | None
+    outputs: Mapping[int, int]
+
+
+def themes_of(
+    settings: Settings,
+    examples: Examples,
+    targets: Targets,
+    words: np.ndarray | None,
+    n_outputs: int,
+    last: Fitted | None,
+    *,
+    are_all: bool = True,
+) -> Themes:
+    """Themes that the documents have, with or without a target. As many as they support, where that is left to them."""
+    is_auto, n_topics = isinstance(settings.n_topics, str), n_topics_of(settings, targets.response, n_outputs)
+    if is_auto and last is not None:
+        is_auto, n_topics = False, last.parameters.phi.shape[1]
+    if not settings.readability:
+        return Themes(n_topics, None, None, {})
+    every_output, outputs = np.eye(n_outputs), dict[int, int]()
+
+    def theme_of(key: Any) -> int:
+        # The topic that speaks most for a class where each speaks for one: the class's number. It has the next theme.
+        output = targets.topic_of(key, every_output)
+        if output is None:
+            return topic_number(key, n_topics)
+        theme = len(outputs) % n_topics
+        outputs[theme] = output
+        return theme
+
+    guide = guide_of(settings.seed_words, words, theme_of, examples.documents.n_words, n_topics)
+    n_threads = effective_n_jobs(settings.n_jobs)
+    first = first_themes(examples.documents, examples.weights, n_topics, guide, n_threads)
+    if first is not None and is_auto and are_all and guide is None:
+        # A user who names words for topic 7 means the seventh.
+        first = distinct(first, n_outputs)
+        if first.shape[1] < n_topics:
+            tell(f"{first.shape[1]} topics: the documents do not tell {n_topics} apart", settings.verbose)
+            n_topics = first.shape[1]
+    return Themes(n_topics, first, guide, outputs)
+
+
 def start_state(
     settings: Settings,
     examples: Examples,
     targets: Targets,
     words: np.ndarray | None,
+    schedule: Schedule,
+    themes: Themes,
     rng: np.random.Generator,
     *,
     n_docs: int | None,
@@ -159,18 +230,14 @@ def start_state(
 
     The examples are some of `n_docs`; in a stream that is not known, nor how rare a word is.
     """
-    response, n_topics = targets.response, n_topics_of(settings, targets.response, examples.y)
-    phi, U, trusted = settings.start(examples.documents, examples.y, examples.weights, response, n_topics, rng, n_docs)
-
-    def topic_of(key: Any) -> int:
-        topic = targets.topic_of(key, U)
-        return topic_number(key, n_topics) if topic is None else topic
-
-    guide = guide_of(settings.seed_words, words, topic_of, len(phi), n_topics)
-    if guide is not None:
-        has_seeds = guide.towards.any(axis=0)
-        phi[:, has_seeds] *= 1 - _GUIDED_START
-        phi[guide.rows] += _GUIDED_START * guide.towards
+    response, n_topics = targets.response, themes.n_topics
+    documents, first, guide = examples.documents, themes.first, themes.guide
+    n_threads = effective_n_jobs(settings.n_jobs)
+    phi, U, trusted = settings.start(
+        documents, examples.y, examples.weights, response, n_topics, rng, n_docs, first, themes.outputs, n_threads
+    )
+    if first is None:
+        guide = _guided_topics(settings, targets, words, phi, U)
     word_weights = (np.ones(len(phi)) if n_docs is None else trusted) if settings.word_learning_rate else None
     if last is not None:
         last_phi, last_U = last.parameters.phi, last.parameters.U
@@ -181,8 +248,33 @@ def start_state(
             )
         phi, U = last_phi, last_U
         word_weights = word_weights if last.parameters.word_weights is None else last.parameters.word_weights
-    dtype = examples.documents.counts.dtype
-    return mirror_descent.begin(check_phi(phi.astype(dtype, copy=False)), np.ascontiguousarray(U, dtype), word_weights, guide)
+        if first is not None and last.parameters.themes is not None:
+            first = last.parameters.themes
+    dtype = documents.counts.dtype
+    theme_counts = None
+    if first is not None:
+        of_batch = schedule.batch_size(0) * max(1.0, float(np.average(examples.lengths, weights=examples.weights)))
+        theme_counts = first.astype(dtype, copy=False) * dtype.type(of_batch / n_topics)
+    phi = check_phi(phi.astype(dtype, copy=False))
+    return mirror_descent.begin(phi, np.ascontiguousarray(U, dtype), word_weights, guide, theme_counts)
+
+
+def _guided_topics(
+    settings: Settings, targets: Targets, words: np.ndarray | None, phi: np.ndarray, U: np.ndarray
+) -> Guide | None:
+    """The guide of topics without themes, which start with their seed words."""
+
+    def topic_of(key: Any) -> int:
+        topic = targets.topic_of(key, U)
+        return topic_number(key, phi.shape[1]) if topic is None else topic
+
+    n_words, n_topics = phi.shape
+    guide = guide_of(settings.seed_words, words, topic_of, n_words, n_topics)
+    if guide is not None:
+        has_seeds = guide.towards.any(axis=0)
+        phi[:, has_seeds] *= 1 - _GUIDED_START
+        phi[guide.rows] += _GUIDED_START * guide.towards
+    return guide
 
 
 def learned_from_stream(
@@ -197,13 +289,14 @@ def learned_from_stream(
     if estimates_alpha(settings):
         raise ValueError("alpha='auto' needs all documents: use fit, or give partial_fit a number")
     response, n_threads, total_weight = targets.response, effective_n_jobs(settings.n_jobs), 0.0
+    schedule = schedule_of(settings, examples, examples.n_docs, response)
     if before is not None:
         state, rng, total_weight = mirror_descent.copy(before.state), deepcopy(before.rng), before.total_weight
         examples = examples.as_type(state.phi.dtype)
     else:
         rng = generator(settings)
-        state = start_state(settings, examples, targets, words, rng, n_docs=None, last=last)
-    schedule = schedule_of(settings, examples, examples.n_docs, response)
+        themes = themes_of(settings, examples, targets, words, response.n_outputs(examples.y), last, are_all=False)
+        state = start_state(settings, examples, targets, words, schedule, themes, rng, n_docs=None, last=last)
     n_topics = state.phi.shape[1]
     layers = layers_of(settings, n_topics, state.phi.dtype, response, first_alpha(settings, n_topics))
     engine, n_docs = new_engine(state.phi.dtype), examples.n_docs
@@ -218,6 +311,6 @@ def learned_from_stream(
         scores[batch], losses[batch] = seen.scores, seen.losses
     measures = {
         "loss": float(np.average(losses, weights=examples.weights)),
-        "score": score(response, scores, losses, examples.y, examples.weights, schedule.word_weight),
+        "score": response.score(scores, losses, examples.y, examples.weights),
     }
     return Stream(state, rng, total_weight), Fitted(mirror_descent.parameters(state, n_threads), layers.alpha), measures

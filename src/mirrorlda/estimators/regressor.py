@@ -41,7 +41,9 @@ class TopicRegressor(RegressorMixin, SupervisedTopicEstimator):  # type: ignore[
     Attributes
     ----------
     components_ : ndarray of shape (n_topics, n_words)
-        Topics as rows, each a distribution over words.
+        Topics as rows, as people read them: themes, each a distribution over words.
+    encoder_components_ : ndarray of shape (n_topics, n_words)
+        Topics that proportions are inferred with; `components_` itself where `readability` is 0.
     coef_ : ndarray of shape (n_outputs, n_topics)
         What each topic predicts; a Gaussian prediction is their mean under the topic proportions. Of an ordinal response, the
         log odds of going beyond each level but the last; of a Poisson response, the logarithm of the mean.
@@ -57,6 +59,9 @@ class TopicRegressor(RegressorMixin, SupervisedTopicEstimator):  # type: ignore[
         Standard deviation of the residuals of (at most 20,000) training documents, smaller than that of new ones.
     topic_shares_ : ndarray of shape (n_topics,)
         Mean topic proportions of (at most 20,000) training documents.
+    topic_effects_ : ndarray of shape (3, n_values, n_topics)
+        What is lost of the predictions of (at most 1,000) training documents when a topic's part of their words goes: mean, and
+        quantiles of 10 % and 90 %. In the order and unit of `mirrorlda.topics.effects`.
     history_ : dict of lists
         Loss (of standardised targets) and R2 (of the last 65,536 documents) of each epoch, on documents with words left out.
 

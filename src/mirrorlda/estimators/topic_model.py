@@ -44,6 +44,8 @@ class TopicModel(TopicEstimator):
     ----------
     components_ : ndarray of shape (n_topics, n_words)
         Topics as rows, each a distribution over words.
+    encoder_components_ : ndarray of shape (n_topics, n_words)
+        The same.
     alpha_ : ndarray of shape (n_topics,)
         The prior's parameter, as given or estimated.
     topic_shares_ : ndarray of shape (n_topics,)

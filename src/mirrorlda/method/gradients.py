@@ -9,8 +9,10 @@ import numpy as np
 
 from mirrorlda import _core
 from mirrorlda.data.documents import Documents, as_documents
+from mirrorlda.method import themes
 from mirrorlda.method.inference import Layers, check_layers, check_phi, check_same_words, forward, n_threads_of, new_engine
 from mirrorlda.method.responses import Response
+from mirrorlda.method.themes import Decoded, Decoder
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ class Gradients:
     losses : ndarray of float64, shape (n_docs,)
         Of each document, without its weight.
     theta : ndarray, shape (n_docs, n_topics)
+    decoded : Decoded, or None
+        What the themes say of the documents, where there are any.
     """
 
     loss: float
@@ -43,6 +47,7 @@ class Gradients:
     losses: np.ndarray
     theta: np.ndarray
     grad_word_weights: np.ndarray | None = None
+    decoded: Decoded | None = None
 
 
 def value_and_grad(
@@ -128,22 +133,21 @@ def gradients(
     layers: Layers,
     *,
     rows: np.ndarray,
-    word_weight: float | None = None,
     want_counts: bool = False,
     want_word_weights: bool = False,
     frame: np.ndarray | None = None,
+    decoder: Decoder | None = None,
     block_docs: int = 0,
     n_threads: int = 1,
 ) -> Gradients:
     """Gradients of the documents in `batch`, whose distinct words are among `rows`, with their y and weights.
 
-    `word_weight` is that of the documents' own likelihood, by default the response's. `want_word_weights` needs a batch of all
-    the documents. `frame` is that of `forward`. Sums go by blocks of `block_docs` documents; 0 is the number for a batch of all
-    these documents. `grad_phi` is a view into the engine.
+    `want_word_weights` needs a batch of all the documents. `frame` is that of `forward`. With a `decoder` the likelihood of its
+    themes is part of the gradients, but not of the loss. Sums go by blocks of `block_docs` documents; 0 is the number for a batch
+    of all these documents. `grad_phi` is a view into the engine.
     """
     dtype = phi.dtype
-    word_weight = response.word_weight if word_weight is None else word_weight
-    has_words = bool(word_weight)
+    has_words = bool(response.word_weight)
     theta = forward(engine, phi, documents, batch, layers, keep=True, objective=has_words, frame=frame, n_threads=n_threads)
     scores = _core.scores(theta, U, n_threads)
     # What overflows here is found, and told, by the learning step.
@@ -158,10 +162,15 @@ def gradients(
     losses = losses.astype(np.float64)
     word_weights = None
     if has_words:
-        losses += word_weight * word_losses(engine, theta, layers)
-        word_weights = (word_weight * weights).astype(dtype)
+        losses += response.word_weight * word_losses(engine, theta, layers)
+        word_weights = (response.word_weight * weights).astype(dtype)
     grad_scores = np.ascontiguousarray(grad_scores * weights[:, None], dtype)
     grad_theta = _core.back_scores(grad_scores, U, n_threads) if len(U) else None
+    decoded: Decoded | None = None
+    if decoder is not None:
+        decoded = decoder.decoded(engine, theta, weights, block_docs, n_threads)
+        if grad_theta is not None:
+            grad_theta += decoded.grad_theta * weights[:, None].astype(dtype)
     grad_word_weights: np.ndarray | None = None
     grad_counts: np.ndarray | None
     if want_word_weights:
@@ -175,7 +184,7 @@ def gradients(
         grad_phi, grad_counts = engine.reverse(grad_theta, word_weights, rows, want_counts, n_threads, block_docs)
     grad_U = _core.outer(grad_scores, theta, n_threads, block_docs)
     loss = float((losses * weights).sum())
-    return Gradients(loss, rows, grad_phi, grad_U, grad_counts, scores, losses, theta, grad_word_weights)
+    return Gradients(loss, rows, grad_phi, grad_U, grad_counts, scores, losses, theta, grad_word_weights, decoded)
 
 
 def merged(left: Gradients, right: Gradients) -> Gradients:
@@ -198,6 +207,7 @@ def merged(left: Gradients, right: Gradients) -> Gradients:
         losses=np.concatenate([left.losses, right.losses]),
         theta=np.concatenate([left.theta, right.theta]),
         grad_word_weights=words,
+        decoded=themes.merged(left.decoded, right.decoded),
     )
 
 

@@ -215,13 +215,16 @@ def _fitted_arrays(prefix: str, parameters: Parameters, alpha: np.ndarray) -> di
     arrays = {f"{prefix}.phi": parameters.phi, f"{prefix}.U": parameters.U, f"{prefix}.alpha": alpha}
     if parameters.word_weights is not None:
         arrays[f"{prefix}.word_weights"] = parameters.word_weights
+    if parameters.themes is not None:
+        arrays[f"{prefix}.themes"] = parameters.themes
     return arrays
 
 
 def _fitted(arrays: dict[str, np.ndarray], prefix: str) -> Fitted | None:
     if f"{prefix}.phi" not in arrays:
         return None
-    parameters = Parameters(_array(arrays, f"{prefix}.phi"), _array(arrays, f"{prefix}.U"), arrays.get(f"{prefix}.word_weights"))
+    phi, U = _array(arrays, f"{prefix}.phi"), _array(arrays, f"{prefix}.U")
+    parameters = Parameters(phi, U, arrays.get(f"{prefix}.word_weights"), arrays.get(f"{prefix}.themes"))
     return Fitted(parameters, _array(arrays, f"{prefix}.alpha"))
 
 

@@ -9,14 +9,18 @@ from typing import Protocol
 import numpy as np
 
 from mirrorlda import _core
+from mirrorlda.data.documents import Documents
 from mirrorlda.method.gradients import Gradients, gradients, word_losses
 from mirrorlda.method.inference import Layers, forward, new_engine
 from mirrorlda.method.prior import TopicUsage
 from mirrorlda.method.responses import Response
+from mirrorlda.method.themes import Decoder
 from mirrorlda.training import mirror_descent
 from mirrorlda.training.schedule import Schedule
 from mirrorlda.training.sources import Examples, Source
 
+# How much more it weighs that a theme is used if the user asked for it.
+_GUIDED_USE = 4.0
 # Epochs after which topics are no longer too alike for an estimate of alpha.
 _ALIKE = 3
 # Documents that the score of an epoch is of: the latest.
@@ -95,12 +99,22 @@ def gradients_of(
         response,
         layers,
         rows=rows,
-        word_weight=schedule.word_weight,
+        decoder=decoder_of(state, examples.documents, batch, schedule),
         want_word_weights=state.word_weights is not None and rates.words > 0,
         frame=mirror_descent.scale_and_shift(state),
         block_docs=block_docs,
         n_threads=n_threads,
     )
+
+
+def decoder_of(state: mirror_descent.State, documents: Documents, batch: np.ndarray, schedule: Schedule) -> Decoder | None:
+    """What tells of documents, as they are before they are thinned and weighted; None where there are no themes."""
+    if state.theme_counts is None:
+        return None
+    use_weights = np.full(len(state.theme_totals), schedule.use_weight)
+    if state.guide is not None:
+        use_weights[state.guide.towards.any(axis=0)] *= _GUIDED_USE
+    return Decoder(state.theme_counts, state.theme_totals, schedule.theme_weight, use_weights, documents, batch)
 
 
 @dataclass(frozen=True)
@@ -138,9 +152,9 @@ class Tally:
         while sum(len(part[1]) for part in self.latest[1:]) >= SCORED_DOCS:
             del self.latest[0]
 
-    def measures(self, response: Response, word_weight: float | None) -> dict[str, float]:
+    def measures(self, response: Response) -> dict[str, float]:
         scores, losses, y, weights = (np.concatenate(column) for column in zip(*self.latest, strict=True))
-        return {"loss": self.loss / self.weight, "score": score(response, scores, losses, y, weights, word_weight)}
+        return {"loss": self.loss / self.weight, "score": response.score(scores, losses, y, weights)}
 
 
 @dataclass
@@ -260,13 +274,11 @@ def _end_epoch(
     keep_best: bool,
 ) -> None:
     """Measures, the best parameters so far, a new estimate of alpha."""
-    measures = run.tally.measures(response, schedule.word_weight)
+    measures = run.tally.measures(response)
     if validation is not None:
         # Of a copy where nothing is kept: reading the parameters rounds the state, and a look must not change what is learned.
         now = mirror_descent.parameters(run.state if keep_best else mirror_descent.copy(run.state), n_threads)
-        measures["validation_loss"], measures["validation_score"] = evaluate(
-            now, validation, response, run.layers, n_threads, word_weight=schedule.word_weight
-        )
+        measures["validation_loss"], measures["validation_score"] = evaluate(now, validation, response, run.layers, n_threads)
         if keep_best and (run.best is None or measures["validation_score"] > run.best.score):
             run.best = Best(now, run.layers.alpha, measures["validation_score"], run.epoch)
     for name, value in measures.items():
@@ -284,14 +296,11 @@ def evaluate(
     response: Response,
     layers: Layers,
     n_threads: int,
-    *,
-    word_weight: float | None = None,
 ) -> tuple[float, float]:
     """Mean loss and score."""
     phi, U, word_weights = parameters.phi, parameters.U, parameters.word_weights
     engine = new_engine(phi.dtype)
-    word_weight = response.word_weight if word_weight is None else word_weight
-    has_words = bool(word_weight)
+    has_words = bool(response.word_weight)
     scores, losses, targets, weights = [], [], [], []
     for examples, numbers in source.parts(_JUDGED_DOCS):
         documents, batch = examples.documents, numbers
@@ -302,24 +311,10 @@ def evaluate(
         scores.append(_core.scores(theta, U, n_threads))
         loss = response.loss(scores[-1], examples.y[numbers])[0].astype(np.float64)
         if has_words:
-            loss += word_weight * word_losses(engine, theta, layers)
+            loss += response.word_weight * word_losses(engine, theta, layers)
         losses.append(loss)
         targets.append(examples.y[numbers])
         weights.append(examples.weights[numbers])
     all_losses, all_weights = np.concatenate(losses), np.concatenate(weights)
-    reached = score(response, np.concatenate(scores), all_losses, np.concatenate(targets), all_weights, word_weight)
+    reached = response.score(np.concatenate(scores), all_losses, np.concatenate(targets), all_weights)
     return float(np.average(all_losses, weights=all_weights)), reached
-
-
-def score(
-    response: Response,
-    scores: np.ndarray,
-    losses: np.ndarray,
-    y: np.ndarray,
-    weights: np.ndarray,
-    word_weight: float | None,
-) -> float:
-    """The response's own, of its own losses: a generative weight adds the words' to them."""
-    if word_weight is not None and word_weight != response.word_weight:
-        losses = response.loss(scores, y)[0].astype(np.float64)
-    return response.score(scores, losses, y, weights)

@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 
 from mirrorlda import _core
+from mirrorlda.method import themes
 from mirrorlda.method.gradients import Gradients
+from mirrorlda.method.themes import Decoded, themes_of
 
 # Between two flushes M stays within this factor of 1, and M B below this multiple of a row's mean: in float32 a row is then off
 # by at most some 1e-7 of the mean of all rows, its average by some 1e-5 of its largest value.
@@ -26,6 +28,10 @@ _LARGEST_SHIFT = 1.0
 # words of 20 newsgroups take all the weight.
 WEIGHT_RANGE = (0.1, 3.0)
 _WEIGHT_CLIP = 0.1
+# Of what a guided theme has of a batch, this fraction is added to its seed words.
+_SEEDED = 0.05
+# For the themes step t counts (1 + t / 16)^3 times as much as the first: of many steps, the last quarter makes two thirds.
+_EARLY_STEPS, _GROWTH = 16, 3
 # In a state that is read rows are at most so large, the sums of running averages so, and other sums so.
 _LARGEST_ROW = 1e6
 _LARGEST_SUM = 1e30
@@ -70,7 +76,10 @@ class Spread:
 
 @dataclass(frozen=True)
 class Guide:
-    """Seed words: `rows` of Phi, and for each topic a distribution over them, zero for topics without any."""
+    """Seed words: `rows` of Phi, and for each topic a distribution over them, zero for topics without any.
+
+    They guide themes where there are any, otherwise the topics themselves.
+    """
 
     rows: np.ndarray
     towards: np.ndarray
@@ -83,6 +92,7 @@ class Parameters:
     phi: np.ndarray
     U: np.ndarray
     word_weights: np.ndarray | None
+    themes: np.ndarray | None = None
 
 
 @dataclass
@@ -106,13 +116,28 @@ class State:
     # The running average of the words' weights is word_weights - word_lag / average_weight: words that stay need no visit.
     word_lag: np.ndarray = field(default_factory=lambda: np.zeros(0))
     guide: Guide | None = None
+    # What each theme has of the occurrences of each word, later ones with more weight, and the sums over words.
+    theme_counts: np.ndarray | None = None
+    theme_totals: np.ndarray = field(default_factory=lambda: np.zeros(0))
     # How often all rows were written anew.
     n_flushes: int = 0
 
 
-def begin(phi: np.ndarray, U: np.ndarray, word_weights: np.ndarray | None = None, guide: Guide | None = None) -> State:
-    """The state before the first step; the parameters are copied. Without `word_weights` every word counts as it is."""
+def begin(
+    phi: np.ndarray,
+    U: np.ndarray,
+    word_weights: np.ndarray | None = None,
+    guide: Guide | None = None,
+    theme_counts: np.ndarray | None = None,
+) -> State:
+    """The state before the first step; the parameters are copied. Without `word_weights` every word counts as it is.
+
+    `theme_counts` are what the themes have of a batch, at the start; without them there are no themes but the topics.
+    """
     n_words, n_topics = phi.shape
+    if theme_counts is not None:
+        # As if it had been seen in so many steps before the first.
+        theme_counts = theme_counts * phi.dtype.type(_EARLY_STEPS / (1 + _GROWTH))
     return State(
         phi=phi.copy(),
         U=U.copy(),
@@ -125,6 +150,8 @@ def begin(phi: np.ndarray, U: np.ndarray, word_weights: np.ndarray | None = None
         word_weights=None if word_weights is None else np.clip(word_weights.astype(np.float64), *WEIGHT_RANGE),
         word_lag=np.zeros(0 if word_weights is None else n_words),
         guide=guide,
+        theme_counts=theme_counts,
+        theme_totals=np.zeros(0) if theme_counts is None else theme_counts.sum(axis=0, dtype=np.float64),
     )
 
 
@@ -175,7 +202,7 @@ def learn(state: State, gradients: Gradients, weight: float, rates: Rates, n_thr
     change = _core.mirror_rows(
         state.phi, state.average_phi, state.frame, gradients.rows, gradients.grad_phi, rate_of_sum, n_threads
     )
-    if state.guide is not None:
+    if state.guide is not None and state.theme_counts is None:
         change = change + _guided(state, state.guide, rates.guide)
     move_frame(state, 1 + change + n_words * c, c, rates.average, n_threads)
 
@@ -185,10 +212,25 @@ def learn(state: State, gradients: Gradients, weight: float, rates: Rates, n_thr
         bounds = (_WEIGHT_CLIP, *WEIGHT_RANGE)
         lag, averaged = state.word_lag, state.average_weight
         _core.weigh_rows(state.word_weights, lag, gradients.rows, grad_words, word_rate, *bounds, averaged, n_threads)
+    if state.theme_counts is not None and gradients.decoded is not None:
+        _count(state, state.theme_counts, gradients.decoded, n_threads)
     with np.errstate(over="ignore", invalid="ignore"):
         state.U -= (rates.U * grad_U).astype(dtype)
         state.average_U += rates.average * state.U
     state.average_weight += rates.average
+
+
+def _count(state: State, theme_counts: np.ndarray, decoded: Decoded, n_threads: int) -> None:
+    """Online EM: what the themes have of a batch is added to what they have, and counts the more the later it comes.
+
+    A falling weight of what came before would be the same but for a factor of all, and visit all rows.
+    """
+    factor = (1 + state.n_steps / _EARLY_STEPS) ** _GROWTH
+    totals = themes.count(decoded, theme_counts, state.theme_totals, factor, n_threads)
+    if state.guide is not None:
+        theme_counts[state.guide.rows] += (_SEEDED * totals * state.guide.towards).astype(theme_counts.dtype)
+        totals *= 1 + _SEEDED * state.guide.towards.sum(axis=0)
+    state.theme_totals = state.theme_totals + totals
 
 
 def _guided(state: State, guide: Guide, fraction: float) -> np.ndarray:
@@ -247,7 +289,8 @@ def parameters(state: State, n_threads: int) -> Parameters:
     # Phi is not negative, and a maximum shows NaN: no second array is needed to look for either.
     if not (np.isfinite(phi.max()) and np.isfinite(U).all()):
         raise DivergedError(f"the parameters are not finite after {state.n_steps} steps: lower the learning rates")
-    return Parameters(phi, U, None if word_weights is None else word_weights.astype(phi.dtype))
+    read = None if state.theme_counts is None else themes_of(state.theme_counts, state.theme_totals)
+    return Parameters(phi, U, None if word_weights is None else word_weights.astype(phi.dtype), read)
 
 
 def as_arrays(state: State) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -266,6 +309,8 @@ def as_arrays(state: State) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays["word_weights"] = state.word_weights
     if state.guide is not None:
         arrays["guide_rows"], arrays["guide_towards"] = state.guide.rows, state.guide.towards
+    if state.theme_counts is not None:
+        arrays["theme_counts"], arrays["theme_totals"] = state.theme_counts, state.theme_totals
     amounts = {"average_weight": float(state.average_weight), "word_squares": float(state.word_squares)}
     return arrays, {"n_steps": int(state.n_steps), "n_flushes": int(state.n_flushes), **amounts}
 
@@ -287,9 +332,13 @@ def from_arrays(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> St
         "word_weights": (np.float64, (n_words,)),
         "guide_rows": (np.int32, (n_rows,)),
         "guide_towards": (np.float64, (n_rows, n_topics)),
+        "theme_counts": (dtype, (n_words, n_topics)),
+        "theme_totals": (np.float64, (n_topics,)),
     }
-    optional = {"average_phi", "word_weights", "guide_rows", "guide_towards"}
-    if not set(expected) - optional <= set(arrays) <= set(expected) or ("guide_rows" in arrays) != ("guide_towards" in arrays):
+    pairs = (("guide_rows", "guide_towards"), ("theme_counts", "theme_totals"))
+    optional = {"average_phi", "word_weights"}.union(*pairs)
+    is_paired = all((first in arrays) == (second in arrays) for first, second in pairs)
+    if not (set(expected) - optional <= set(arrays) <= set(expected) and is_paired):
         raise ValueError(f"the state has the arrays {', '.join(sorted(arrays))}, expected {', '.join(expected)}")
     for name, array in arrays.items():
         if array.dtype != expected[name][0] or array.shape != expected[name][1]:
@@ -318,6 +367,8 @@ def from_arrays(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> St
         word_squares=word_squares,
         word_lag=arrays["word_lag"],
         guide=Guide(arrays["guide_rows"], arrays["guide_towards"]) if "guide_rows" in arrays else None,
+        theme_counts=arrays.get("theme_counts"),
+        theme_totals=arrays.get("theme_totals", np.zeros(0)),
     )
 
 
@@ -346,6 +397,10 @@ def _check_ranges(arrays: Mapping[str, np.ndarray]) -> None:
             ((arrays["guide_rows"] >= 0) & (arrays["guide_rows"] < n_words)).all() and (np.diff(arrays["guide_rows"]) > 0).all()
         ),
         "guide_towards": "guide_towards" not in arrays or (arrays["guide_towards"] >= 0).all(),
+        "theme_counts": "theme_counts" not in arrays
+        or ((arrays["theme_counts"] >= 0).all() and (arrays["theme_counts"] <= _LARGEST_SUM).all()),
+        "theme_totals": "theme_totals" not in arrays
+        or ((arrays["theme_totals"] > 0).all() and (arrays["theme_totals"] <= _LARGEST_SUM * n_words).all()),
     }
     for name, holds in facts.items():
         if not holds:

@@ -40,8 +40,9 @@ class Schedule:
     beta: float
     word_learning_rate: float = 0.0
     word_dropout: float = 0.0
-    word_weight: float | None = None
     guide: float = 0.0
+    theme_weight: float = 0.0
+    use_weight: float = 0.0
 
     def batch_size(self, epoch: int) -> int:
         first, last = self.batch_sizes
@@ -87,7 +88,7 @@ class LearningSettings(Protocol):
     coef_learning_rate: float
     word_learning_rate: float
     word_dropout: float
-    generative_weight: float
+    readability: float
     # learning_rate="auto", up to _FEW_WORDS words; None: there is no such choice.
     auto_learning_rate: ClassVar[Any]
     # batch_size="auto": a batch is this part of the documents, and has at most so many.
@@ -100,7 +101,7 @@ def schedule_of(
     """How `n_docs` documents, of which `examples` are some, are learned from."""
     check_whole("n_iter_no_change", settings.n_iter_no_change)
     learning_rate = _learning_rate(settings, examples.documents.n_words)
-    for name in ("coef_learning_rate", "word_learning_rate", "average_from", "generative_weight"):
+    for name in ("coef_learning_rate", "word_learning_rate", "average_from", "readability"):
         _check_amount(settings, name)
     if not (isinstance(settings.word_dropout, Real) and 0 <= float(settings.word_dropout) < 1):
         raise ValueError(f"word_dropout must be a fraction of at least 0 and below 1, got {settings.word_dropout!r}")
@@ -122,8 +123,9 @@ def schedule_of(
         beta=settings.beta,
         word_learning_rate=settings.word_learning_rate,
         word_dropout=settings.word_dropout,
-        word_weight=response.word_weight + settings.generative_weight / words_per_document,
         guide=_GUIDE,
+        theme_weight=settings.readability * response.theme_weight / words_per_document,
+        use_weight=settings.readability * response.use_weight,
     )
 
 
@@ -136,8 +138,13 @@ def _learning_rate(settings: LearningSettings, n_words: int) -> float:
     """The rate of the topics, for a vocabulary of `n_words` words."""
     automatic: float | None = settings.auto_learning_rate
     if automatic is not None and isinstance(settings.learning_rate, str) and settings.learning_rate == "auto":
-        return automatic * float(np.sqrt(min(1.0, _FEW_WORDS / n_words)))
+        return of_many_words(automatic, n_words)
     return _check_amount(settings, "learning_rate", otherwise="" if automatic is None else "'auto' or ")
+
+
+def of_many_words(rate: float, n_words: int) -> float:
+    """A rate of the topics that suits few words, for a vocabulary of so many."""
+    return rate * float(np.sqrt(min(1.0, _FEW_WORDS / n_words)))
 
 
 def _check_amount(settings: LearningSettings, name: str, otherwise: str = "") -> float:

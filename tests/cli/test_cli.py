@@ -580,6 +580,20 @@ def test_topics_are_listed(model):
     effects = [topic["effects"]["stars"] for topic in found]
     assert effects == sorted(effects, reverse=True)
     assert sum(topic["share"] for topic in found) == pytest.approx(1, abs=1e-4)
+    low, high = found[0]["ranges"]["stars"]
+    assert low <= high
+    assert set(found[0]["raise"]) <= set(found[0]["words"]) | set(found[0]["raise"])
+
+
+def test_topics_come_with_the_documents_that_show_them(model, folder):
+    found = json.loads(run("topics", model, "--data", folder / "reviews.csv", "--n-docs", "2", "--json").stdout)
+    assert [len(topic["documents"]) for topic in found] == [2] * len(found)
+    first, second = found[0]["documents"]
+    assert first["share"] >= 0.5 * second["share"] > 0
+    assert first["text"]
+    text = run("topics", model, "--data", folder / "reviews.csv", "--n-docs", "1").stdout
+    assert f"topic {found[0]['topic']}: {' '.join(found[0]['words'])}" in text
+    assert first["text"][:30] in text
 
 
 def test_a_prediction_is_explained(model, classifier):

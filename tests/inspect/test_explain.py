@@ -121,7 +121,7 @@ def seen_by(model, row):
     x = row[words].astype(np.float64)
     x = np.log2(1 + x) if model.count_scale == "log" else x
     x = x * model.word_weights_[words] if hasattr(model, "word_weights_") else x
-    phi = model.components_.T.astype(np.float64)
+    phi = model.encoder_components_.T.astype(np.float64)
     dense = np.zeros((1, len(phi)))
     dense[0, words] = x
     alpha = model.alpha_.astype(np.float64)
@@ -177,20 +177,21 @@ def test_effects_are_those_of_oracle_central_differences_and_jax(kind, scaling):
     by_jax = jax.grad(lambda x: value_of(kind, model, number, jax_theta(P, x, alpha, steps), jnp))(x)
     assert_allclose(by_number(found), by_jax * x, rtol=0, atol=1e-8 * largest)
 
-    weights = h - h @ (model.topic_shares_ / model.topic_shares_.sum())
-    assert_allclose(sorted(topic.effect for topic in found.topics), sorted(found.theta * weights), rtol=1e-6, atol=1e-8)
+    themes = model.components_.T[words].astype(np.float64)
+    parts = themes * found.theta / (themes @ found.theta)[:, None]
+    for topic in found.topics:
+        left = x * (1 - parts[:, topic.topic])
+        without = value_of(kind, model, number, oracle.infer(P, left, alpha, 6, "l1", model.tol).thetas[-1], np)
+        assert_allclose(topic.effect, found.value - without, rtol=1e-6, atol=1e-8)
+    assert [word.topic for word in sorted(found.words, key=lambda word: int(word.word))] == parts.argmax(axis=1).tolist()
 
 
-@pytest.mark.parametrize("kind", ["gaussian", "two targets", "two classes", "labels", "own"])
-def test_effects_of_topics_add_up_where_the_value_is_linear(kind):
+@pytest.mark.parametrize("kind", KINDS)
+def test_effects_and_overlap_of_topics_add_up(kind):
     model, X = make_model(kind)
     found = explain(model, X[[ROW]])
-    assert_allclose(sum(topic.effect for topic in found.topics), found.value - found.average, atol=1e-6)
-    assert all(topic.effect == topic.share * topic.weight for topic in found.topics)
-    if kind != "own":
-        row = effects(model)[0].index(found.output)
-        by_topic = sorted((topic.topic, topic.weight) for topic in found.topics)
-        assert_allclose([weight for _, weight in by_topic], effects(model)[1][row], rtol=1e-4, atol=1e-5)
+    assert_allclose(sum(topic.effect for topic in found.topics) + found.overlap, found.value - found.empty, atol=1e-9)
+    assert [topic.share for topic in found.topics] == [found.theta[topic.topic] for topic in found.topics]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -241,7 +242,7 @@ def test_largest_effects_come_first():
         assert sizes == sorted(sizes, reverse=True)
     assert {word.topic for word in found.words} <= set(range(4))
     for word in found.words:
-        assert word.topic == (model.components_[:, int(word.word)] * found.theta).argmax()
+        assert word.topic == (model.components_[:, int(word.word)].astype(np.float64) * found.theta).argmax()
 
 
 def test_outputs_are_chosen_by_name_and_by_default():

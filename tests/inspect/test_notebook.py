@@ -79,7 +79,10 @@ def test_every_estimator_shows_its_topics(kind):
         if has_effects:
             names, values = effects(model)
             output = row[3] if len(names) > 1 else names[0]
-            assert float(row[-3]) == pytest.approx(values[names.index(output), topic], rel=0.01, abs=0.01)
+            effect = values[names.index(output), topic]
+            assert float(row[-4]) == pytest.approx(effect, rel=0.01, abs=0.01)
+            low, high = model.topic_effects_[1:, names.index(output), topic]
+            assert [float(end) for end in row[-2].split(" to ")] == pytest.approx([low, high], rel=0.01, abs=0.01)
     assert model._repr_mimebundle_() == {"text/plain": repr(model), "text/html": model._repr_html_()}
 
 
@@ -107,11 +110,32 @@ def test_of_many_topics_those_with_the_strongest_effects_are_shown():
     assert "and 10 more topics" in page.text
 
 
+def test_words_that_move_the_prediction_stand_beside_the_others():
+    page = Reader(fitted("number", names=[f"word{number}" for number in range(30)])._repr_html_())
+    assert page.rows[0][-3:] == ["words", "raise", "lower"]
+    assert any(row[-2] for row in page.rows[1:])
+
+
+def test_a_model_of_an_earlier_version_has_no_ranges():
+    model = fitted("number")
+    del model.topic_effects_
+    page = Reader(model._repr_html_())
+    assert "10 % to 90 %" not in page.rows[0]
+    assert len(page.rows) == 4
+
+
+def test_an_explanation_shows_what_topics_do_together():
+    texts = ["clean quiet room", "dirty noisy room"] * 30
+    model = make_pipeline(TextVectorizer(), TopicClassifier(2, random_state=0)).fit(texts, ["good", "bad"] * 30)
+    found = explain(model, "clean but noisy room")
+    assert f"overlap of topics {found.overlap:+.3g}" in Reader(found._repr_html_()).text
+
+
 def test_a_constant_target_has_no_effects():
     data = make_topics(n_docs=60, n_words=20, n_topics=2, random_state=0)
     model = TopicRegressor(2, n_epochs=1, random_state=0).fit(data.X, np.full(60, 3.0))
     page = Reader(model._repr_html_())
-    assert {row[3] for row in page.rows[1:]} == {"+0.00"}
+    assert {row[3] for row in page.rows[1:]} == {"0.00"}
     assert "after 1 epoch\n" in page.text
 
 

@@ -5,12 +5,13 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from mirrorlda.datasets import make_topics
-from mirrorlda.topics import describe, effects, relevant_words, to_pyldavis
+from mirrorlda.topics import describe, effects, relevant_words, to_pyldavis, typical_documents
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfTransformer
 from sklearn.feature_selection import SelectKBest, chi2
 from sklearn.pipeline import make_pipeline
 
 from mirrorlda import TextVectorizer, TopicClassifier, TopicModel, TopicRegressor, prepare
+from mirrorlda.inspect.topics import topic_table
 from mirrorlda.method.fitted_model import model_of
 from mirrorlda.method.responses import Sigmoid, Softmax, SquaredError
 from mirrorlda.method.targets.classes import Classes, Labels
@@ -31,7 +32,13 @@ def model_with(coef_=None, classes_=None, target_names_=None, *, are_labels=Fals
         model, targets = TopicRegressor(), Numbers(SquaredError(), len(coef_) == 1, "gaussian", target_names_, **unscaled)
     else:
         model, targets = TopicClassifier(), Labels(Sigmoid(), classes_) if are_labels else Classes(Softmax(), classes_)
-    always = {"components_": COMPONENTS, "alpha_": np.ones(3), "topic_shares_": SHARES, "targets_": targets}
+    always = {
+        "components_": COMPONENTS,
+        "encoder_components_": COMPONENTS,
+        "alpha_": np.ones(3),
+        "topic_shares_": SHARES,
+        "targets_": targets,
+    }
     for name, value in (always | ({} if coef_ is None else {"coef_": coef_}) | fitted).items():
         setattr(model, name, value)
     return model
@@ -85,10 +92,10 @@ def test_errors_name_what_is_wrong(arguments, options, message):
 def test_a_regressors_topics_are_ordered_by_what_they_predict():
     table = rows(describe(model_with(coef_=np.array([[1.5, -12.25, 4.0]])), NAMES, n_words=1, relevance=0))
     assert table == [
-        ["topic", "share", "effect", "words"],
-        ["2", "20.0%", "+7.50", "plot"],
-        ["0", "40.0%", "+5.00", "good"],
-        ["1", "40.0%", "-8.75", "bad"],
+        ["topic", "share", "effect", "words", "raise", "lower"],
+        ["2", "20.0%", "+7.50", "plot", "plot"],
+        ["0", "40.0%", "+5.00", "good", "good", "the"],
+        ["1", "40.0%", "-8.75", "bad", "bad"],
     ]
 
 
@@ -119,10 +126,10 @@ def test_two_classes_have_one_effect_for_the_second():
     coef = np.array([[1.0, 2.0, 0.0], [2.0, 0.0, 0.5]])
     table = rows(describe(model_with(coef_=coef, classes_=np.array(["no", "yes"])), NAMES, n_words=1, relevance=0))
     assert table == [
-        ["topic", "share", "for", "yes", "words"],
-        ["0", "40.0%", "+1.30", "good"],
-        ["2", "20.0%", "+0.80", "plot"],
-        ["1", "40.0%", "-1.70", "bad"],
+        ["topic", "share", "for", "yes", "words", "raise", "lower"],
+        ["0", "40.0%", "+1.30", "good", "good"],
+        ["2", "20.0%", "+0.80", "plot", "plot"],
+        ["1", "40.0%", "-1.70", "bad", "bad"],
     ]
 
 
@@ -131,7 +138,7 @@ def test_topics_are_grouped_by_the_class_or_label_that_they_speak_for(are_labels
     coef = np.array([[0.0, 3.0, 3.0], [0.0, 0.0, 0.0], [6.0, 0.0, 0.0]])
     model = model_with(coef_=coef, classes_=np.array(["a", "b", "c"]), are_labels=are_labels)
     table = rows(describe(model, NAMES, n_words=1, relevance=0))
-    assert table[0] == ["topic", "share", "for", "effect", "words"]
+    assert table[0] == ["topic", "share", "for", "effect", "words", "raise", "lower"]
     effect = ["+1.20", "+1.20", "+3.60"] if are_labels else ["+1.60", "+1.60", "+3.00"]
     assert [[line[0], *line[2:4]] for line in table[1:]] == [["1", "a", effect[0]], ["2", "a", effect[1]], ["0", "c", effect[2]]]
 
@@ -154,7 +161,7 @@ def test_topics_without_effects_are_ordered_by_share():
 
 def test_columns_are_aligned():
     table = describe(model_with(coef_=np.array([[100.0, -1, 1]])), NAMES, n_words=1, relevance=0)
-    lines = table.splitlines()
+    lines = [line.rpartition("  ")[0] for line in table.splitlines()]
     assert len({line.index(words) for line, words in zip(lines, ["words", "good", "plot", "bad"], strict=True)}) == 1
 
 
@@ -192,12 +199,53 @@ def test_a_model_that_is_not_fitted_is_refused():
             describe(model)
 
 
-def test_effects_of_numbers_are_distances_from_the_average_prediction():
-    data = make_topics(n_docs=300, n_words=40, n_topics=3, n_outputs=2, random_state=0)
-    model = TopicRegressor(n_topics=3, n_epochs=2, random_state=0).fit(data.X, data.y)
+def left_out(model, X, value):
+    """Means and quantiles over documents, one document and topic at a time."""
+    theta, themes = model.transform(X), model.components_.T
+    effects = np.zeros((X.shape[0], len(model.components_)))
+    for d in range(X.shape[0]):
+        row = X[[d]].toarray().astype(float)
+        seen = np.log2(1 + row[0])
+        for topic in range(effects.shape[1]):
+            part = themes[:, topic] * theta[d, topic] / (themes @ theta[d])
+            without = 2 ** (seen * (1 - part)) - 1
+            effects[d, topic] = value(row)[0] - value(without[None])[0]
+    return effects.mean(axis=0), *np.quantile(effects, (0.1, 0.9), axis=0)
+
+
+def test_effects_of_numbers_are_what_is_lost_without_the_topics_part_of_the_words():
+    data = make_topics(n_docs=40, n_words=40, n_topics=3, n_outputs=1, random_state=0)
+    model = TopicRegressor(n_topics=3, n_epochs=2, random_state=0).fit(data.X.astype(float), data.y)
     names, values = effects(model)
-    assert names == ["output 0", "output 1"]
-    np.testing.assert_allclose(values, model.coef_ - (model.coef_ @ model.topic_shares_)[:, None], atol=1e-6)
+    assert names == ["prediction"]
+    mean, low, high = left_out(model, data.X.astype(float), lambda row: np.ravel(model.predict(row)))
+    np.testing.assert_allclose(values[0], mean, atol=1e-6)
+    np.testing.assert_allclose(model.topic_effects_[1:, 0], [low, high], atol=1e-6)
+    assert np.abs(mean).max() > 1e-3
+    table = describe(model, n_words=2)
+    assert "10 % to 90 %" in table.splitlines()[0]
+    assert f"{high.max():+.3f}"[:4] in table
+
+
+def test_words_of_a_topic_that_raise_and_lower_the_prediction():
+    """Derivatives of the average document's value, from scratch, of words that are the topic's."""
+    data = make_topics(n_docs=300, n_words=40, n_topics=3, n_outputs=1, random_state=0)
+    read = model_of(TopicRegressor(n_topics=3, random_state=0).fit(data.X, data.y))
+    average, phi = read.shares / read.shares.sum(), read.encoder.components.astype(float)
+    expected = []
+    for word in range(40):
+        # One step of EM from the average document with a little of the word.
+        parts = average * phi[:, word] / (average @ phi[:, word])
+        theta = average + 1e-4 * read.encoder.word_weights[word] * (parts - average)
+        expected.append((read.values(theta[None]) - read.values(average[None]))[0, 0] / 1e-4)
+    np.testing.assert_allclose(read.word_effects()[0], expected, rtol=1e-3, atol=1e-6)
+    found = topic_table(read, n_words=8)
+    for place, topic in enumerate(found.topics):
+        lift = read.components[topic] / (average @ read.components)
+        for words, sign in ((found.raising[place], 1), (found.lowering[place], -1)):
+            assert all(sign * expected[int(word)] > 0 and lift[int(word)] > 1 for word in words)
+            strength = [sign * expected[int(word)] * read.components[topic, int(word)] * lift[int(word)] for word in words]
+            assert strength == sorted(strength, reverse=True)
 
 
 @pytest.mark.parametrize("response", ["poisson", "ordinal"])
@@ -211,12 +259,17 @@ def test_effects_are_in_the_unit_of_the_target(response):
 
 
 def test_effects_of_classes_are_log_odds():
-    data = make_topics(n_docs=300, n_words=40, n_topics=3, n_classes=2, random_state=0)
-    model = TopicClassifier(n_topics=3, n_epochs=2, gamma=2.0, random_state=0).fit(data.X, np.array(["no", "yes"])[data.y])
+    data = make_topics(n_docs=40, n_words=40, n_topics=3, n_classes=2, random_state=0)
+    X = data.X.astype(float)
+    model = TopicClassifier(n_topics=3, n_epochs=2, gamma=2.0, random_state=0).fit(X, np.array(["no", "yes"])[data.y])
     names, values = effects(model)
     assert names == ["yes"]
-    log_odds = 2.0 * (model.coef_[1] - model.coef_[0])
-    np.testing.assert_allclose(values[0], log_odds - log_odds @ model.topic_shares_, atol=1e-5)
+
+    def log_odds(row):
+        p = model.predict_proba(row)
+        return np.log(p[:, 1] / p[:, 0])
+
+    np.testing.assert_allclose(values[0], left_out(model, X, log_odds)[0], atol=1e-5)
 
 
 def test_effects_of_several_classes_have_a_row_each():
@@ -284,6 +337,22 @@ def test_pyldavis_is_given_corpora_and_pipelines(tmp_path, monkeypatch):
     assert stored["vocab"] == given["vocab"]
     np.testing.assert_array_equal(stored["doc_lengths"], given["doc_lengths"])
     np.testing.assert_array_equal(stored["term_frequency"], given["term_frequency"])
+
+
+def test_typical_documents_have_much_of_a_topic_and_words_enough():
+    X = documents_with_and_without_words()
+    X[5], X[6] = X[4], 10 * X[4]
+    model = TopicModel(4, n_epochs=3, random_state=0).fit(X)
+    theta, lengths = model.transform(X).astype(float), X.sum(axis=1)
+    found = typical_documents(model, X, n_docs=5)
+    assert found.shape == (4, 5)
+    for topic, numbers in enumerate(found):
+        shown = theta[:, topic] * lengths / (lengths + 20)
+        np.testing.assert_allclose(shown[numbers], np.sort(shown)[::-1][:5])
+        assert 3 not in numbers
+    assert typical_documents(model, X[:2]).shape == (4, 2)
+    with pytest.raises(ValueError, match="n_docs must be a whole number of at least 1, got 0"):
+        typical_documents(model, X, n_docs=0)
 
 
 def test_equally_relevant_words_come_in_their_order():

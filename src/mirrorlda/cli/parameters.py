@@ -144,7 +144,7 @@ PARAMETERS = (
     _parameter("average_from", "--average-from", _NUMBER, "Fraction of the steps after which averages begin."),
     _parameter("word_dropout", "--word-dropout", _NUMBER, "Fraction of the words that a step leaves out."),
     _parameter("count_scale", "--count-scale", click.Choice(["log", "linear"]), "Logarithms of counts, or counts."),
-    _parameter("generative_weight", "--generative-weight", _NUMBER, "Weight of the documents' own likelihood."),
+    _parameter("readability", "--readability", _NUMBER, "Prediction to give up for readable topics; 0 is none."),
     _parameter(
         "early_stopping", "--early-stopping", None, "Stop when the held-out score stops rising.", is_flag=True, default=None
     ),

@@ -124,5 +124,7 @@ def signed(value: float, largest: float) -> Any:
     """A number with its sign, blue where it adds and red where it takes; three digits of the largest."""
     from rich.text import Text
 
+    from mirrorlda.inspect.topics import signed_number
+
     decimals = max(0, 2 - math.floor(math.log10(largest))) if largest > 0 else 2
-    return Text(f"{value:+.{decimals}f}", style="blue" if value > 0 else "red" if value < 0 else "")
+    return Text(signed_number(value, decimals), style="blue" if value > 0 else "red" if value < 0 else "")

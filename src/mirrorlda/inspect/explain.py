@@ -18,6 +18,7 @@ from mirrorlda.data.text import TextDefinition
 from mirrorlda.inspect.notebook import explanation_page
 from mirrorlda.inspect.text_table import text_table
 from mirrorlda.inspect.topics import relevant_words, signed
+from mirrorlda.method import effects as of_topics
 from mirrorlda.method.fitted_model import FittedModel, model_of
 from mirrorlda.method.inference import forward, new_engine
 from mirrorlda.method.targets.record import Output
@@ -61,17 +62,14 @@ class TopicEffect:
     topic : int
     share : float
         Its part of the document.
-    weight : float
-        Gradient of the value with respect to the share, over that of the average document.
     effect : float
-        ``share * weight``.
+        The value minus that of the document without the topic: with each count reduced by the part of it that is the topic's.
     words : tuple of str
         Its most relevant words.
     """
 
     topic: int
     share: float
-    weight: float
     effect: float
     words: tuple[str, ...]
 
@@ -113,8 +111,9 @@ class Explanation:
     words : tuple of WordEffect
         The largest effects first, whatever their sign.
     topics : tuple of TopicEffect
-        All topics, the largest effects first. Their effects add up to ``value - average`` where the value is linear in theta: for
-        numbers with the Gaussian response, two classes, and labels.
+        All topics, the largest effects first.
+    overlap : float
+        What the topics do together and none of them alone: with it their effects add up to ``value - empty``.
     tokens : tuple of Token, or None
         The text in pieces that join to it, in Unicode's normalisation form C. None where counts were given, or where the words
         are not counted by this package.
@@ -129,12 +128,13 @@ class Explanation:
     theta: np.ndarray
     words: tuple[WordEffect, ...]
     topics: tuple[TopicEffect, ...]
+    overlap: float
     tokens: tuple[Token, ...] | None
 
     def as_json(self) -> dict[str, Any]:
         """All of it as plain values."""
         return {
-            **{name: getattr(self, name) for name in ("output", "unit", "value", "empty", "average", "prediction")},
+            **{name: getattr(self, name) for name in ("output", "unit", "value", "empty", "average", "overlap", "prediction")},
             "theta": self.theta.tolist(),
             "words": [asdict(word) for word in self.words],
             "topics": [{**asdict(topic), "words": list(topic.words)} for topic in self.topics],
@@ -166,6 +166,7 @@ class Explanation:
         lines += ["", *text_table(_topic_columns(topics))]
         if len(self.topics) > len(topics):
             lines.append(f"and {len(self.topics) - len(topics)} more topics")
+        lines.append(f"overlap of topics {self.overlap:+.3g}")
         return "\n".join(lines)
 
 
@@ -175,7 +176,8 @@ def explain(model: Any, document: Any, *, output: Any = None, leave_one_out: boo
     The value that is explained is the predicted number; of classes, the log odds of one against all others; of labels, the log
     odds of one. The effect of a word is the gradient of the value with respect to the word's count, as inference sees it, times
     that count: exact for a small change of the count, with the step sizes of inference held. `left_out` is what happens when the
-    word is not there at all, and the line search free to take other steps. All is computed in double.
+    word is not there at all, and the line search free to take other steps; effects of topics are of this kind too. All is
+    computed in double.
 
     Parameters
     ----------
@@ -224,32 +226,34 @@ def explain(model: Any, document: Any, *, output: Any = None, leave_one_out: boo
     counts = counts[present]
     seen = replace(seen, indptr=np.array([0, len(counts)]), indices=seen.indices[present], counts=seen.counts[present])
 
-    theta, chosen, effects, phi = _effects(read, seen, output)
+    theta, chosen, effects = _effects(read, seen, output)
+    themes = np.ascontiguousarray(np.asarray(read.components, np.float64).T)
+    parts = of_topics.parts_of(seen, themes, theta[None])
+    by_topic = of_topics.left_out(
+        read.encoder, read.components, lambda theta: _values(read, chosen, theta)[:, None], seen, theta[None]
+    )
     shares = read.shares / read.shares.sum()
-    nothing = Documents(np.zeros(2, np.int64), seen.indices[:0], seen.counts[:0], seen.n_words)
-    value, average = _values(read, chosen, np.stack([theta, shares])).tolist()
+    value, average = float(by_topic.values[0, 0]), float(_values(read, chosen, shares[None])[0])
+    topic_effects = by_topic.effects[0, 0]
     names = read.names
     words = [str(word) if names is None else names[word] for word in seen.indices]
-    left_out = value - _without_each(read, seen, chosen) if leave_one_out else [None] * len(words)
-    described = zip(
-        words, counts.tolist(), effects.tolist(), map(_plain, left_out), (phi * theta).argmax(axis=1).tolist(), strict=True
-    )
+    without = value - _without_each(read, seen, chosen) if leave_one_out else [None] * len(words)
+    described = zip(words, counts.tolist(), effects.tolist(), map(_plain, without), parts.argmax(axis=1).tolist(), strict=True)
     relevant = relevant_words(read.components, shares, names, n_words=5)
-    gradient = _gradient(read, chosen, theta)
-    weights = gradient - gradient @ shares
     return Explanation(
         output=chosen.name,
         unit=chosen.unit,
         value=value,
-        empty=float(_values(read, chosen, read.encoder.theta(nothing))[0]),
+        empty=float(by_topic.empty[0]),
         average=average,
         prediction={name: column[:1].tolist()[0] for name, column in read.columns(theta[None]).items()},
         theta=theta,
         words=tuple(sorted((WordEffect(*word) for word in described), key=lambda word: -abs(word.effect))),
         topics=tuple(
-            TopicEffect(k, float(theta[k]), float(weights[k]), float(theta[k] * weights[k]), tuple(relevant[k]))
-            for k in np.argsort(-np.abs(theta * weights), kind="stable").tolist()
+            TopicEffect(k, float(theta[k]), float(topic_effects[k]), tuple(relevant[k]))
+            for k in np.argsort(-np.abs(topic_effects), kind="stable").tolist()
         ),
+        overlap=float(by_topic.overlap[0, 0]),
         tokens=_tokens(document, read.vocabulary.definition, dict(zip(words, effects.tolist(), strict=True)), set(names or ()))
         if is_text and read.vocabulary is not None
         else None,
@@ -275,8 +279,8 @@ def _row(document: Any) -> Any:
     return document
 
 
-def _effects(read: FittedModel, seen: Documents, output: Any) -> tuple[np.ndarray, Output, np.ndarray, np.ndarray]:
-    """theta of one document, the output that is explained, the effect of each word, and the words' rows of Phi."""
+def _effects(read: FittedModel, seen: Documents, output: Any) -> tuple[np.ndarray, Output, np.ndarray]:
+    """theta of one document, the output that is explained, and the effect of each word."""
     encoder = read.encoder
     weighted = encoder.weighted(seen)
     phi, engine = encoder.phi(np.float64), new_engine(np.dtype(np.float64))
@@ -286,7 +290,7 @@ def _effects(read: FittedModel, seen: Documents, output: Any) -> tuple[np.ndarra
     # theta stays on the simplex, where what all topics have in common has no effect, but would cost digits.
     centred = np.ascontiguousarray(gradient - gradient.mean())[None]
     grad_counts = engine.reverse(centred, None, weighted.words_of(np.arange(1)), True, 1)[1]
-    return theta[0], chosen, grad_counts * weighted.counts, phi[seen.indices]
+    return theta[0], chosen, grad_counts * weighted.counts
 
 
 def _values(read: FittedModel, chosen: Output, theta: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mirrorlda.inspect.topics import signed, topic_table
+from mirrorlda.inspect.topics import RANGE, signed, topic_table
 
 _MOST_TOPICS = 20
 _MOST_WORDS = 12
@@ -23,6 +23,7 @@ _STYLE = f"""<style>
   background: none; color: inherit; font-variant-numeric: tabular-nums}}
 .mirrorlda th {{font-weight: normal; opacity: .65}}
 .mirrorlda td.number {{text-align: right; white-space: nowrap; padding-right: 5px}}
+.mirrorlda td.range {{white-space: nowrap}}
 .mirrorlda .bar {{display: inline-block; position: relative; width: 80px; height: .8em}}
 .mirrorlda .bar i {{position: absolute; top: 0; bottom: 0; min-width: 1px}}
 .mirrorlda .up {{background: rgba({_UP},.85)}}
@@ -63,7 +64,13 @@ def model_page(model: Any) -> str:
         columns[f"effect on {names[0]}" if len(names) == 1 and names != ["prediction"] else "effect"] = _effect_bars(
             effect, relative
         )
+        if found.ranges is not None:
+            ends = signed(found.ranges[:, strongest, each].ravel())
+            pairs = zip(ends[: len(each)], ends[len(each) :], strict=True)
+            columns[RANGE] = [f'<td class="range">{low} to {high}</td>' for low, high in pairs]
     columns["words"] = _cells(words)
+    if read.names is not None:
+        columns |= {title: _cells(map(" ".join, cells)) for title, cells in found.moving_columns()}
     more = f"<p>and {read.n_topics - _MOST_TOPICS:,} more topics</p>" if read.n_topics > _MOST_TOPICS else ""
     parameters = f"<details><summary>parameters</summary><pre>{escape(repr(model))}</pre></details>"
     return _page(f"<p>{title}</p>", _table(columns, order[:_MOST_TOPICS]), more, parameters)
@@ -92,7 +99,8 @@ def explanation_page(explanation: Any) -> str:
         "effect": _effect_bars(*_relative([topic.effect for topic in topics])),
         "words": _cells(" ".join(topic.words) for topic in topics),
     }
-    return _page(f"<p>{title}</p>", text, _table(by_word, range(len(words))), _table(by_topic, range(len(topics))))
+    overlap = f"<p>overlap of topics {e.overlap:+.3g}</p>" if topics else ""
+    return _page(f"<p>{title}</p>", text, _table(by_word, range(len(words))), _table(by_topic, range(len(topics))), overlap)
 
 
 def _page(*parts: str) -> str:

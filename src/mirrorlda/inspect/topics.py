@@ -13,6 +13,8 @@ from mirrorlda.method.fitted_model import FittedModel, estimator_of, model_of
 
 # Documents of a corpus that are read at a time.
 _READ_DOCS = 16_384
+# A document of so many words shows a topic half as well as a long one with the same share.
+_FEW_WORDS = 20
 
 
 def relevant_words(
@@ -81,9 +83,11 @@ def relevant_words(
 def describe(model: Any, names: Any = None, *, n_words: int = 8, relevance: float = 0.5) -> str:
     """A table of a fitted model's topics, a line each, ordered by what they stand for.
 
-    Topics come with their `effects`. Those of numbers are ordered by the effect on the first target, those of two classes by the
-    effect for the second, the largest first. With more classes, and with labels, a topic is with the one that it speaks for most,
-    again the largest effect first. Topics of a `TopicModel` have no effect and are ordered by their share.
+    Each topic comes with its share of the documents, the mean of its `effects`, their quantiles of 10 % and 90 % over documents,
+    its words, and those of its words that raise or lower the prediction most. Topics of numbers are ordered by the effect on the
+    first target, those of two classes by the effect for the second, the largest first. With more classes, and with labels, a
+    topic is with the one that it speaks for most, again the largest effect first. Topics of a `TopicModel` have no effect and are
+    ordered by their share.
 
     Parameters
     ----------
@@ -104,15 +108,21 @@ def describe(model: Any, names: Any = None, *, n_words: int = 8, relevance: floa
     >>> data = make_topics(n_docs=600, n_words=60, n_topics=3, n_outputs=1, random_state=0)
     >>> model = TopicRegressor(n_topics=3, random_state=0).fit(data.X, data.y)
     >>> table = describe(model, n_words=4)
-    >>> table.splitlines()[0].split()
-    ['topic', 'share', 'effect', 'words']
+    >>> table.splitlines()[0].split("  ")[:3]
+    ['topic', 'share', 'effect']
     >>> len(table.splitlines())
     4
     """
     found = topic_table(_read(model), names, n_words=n_words, relevance=relevance)
     columns = [("topic", [str(topic) for topic in found.topics]), ("share", [f"{share:.1%}" for share in found.shares])]
     columns += [(title, signed(cells) if isinstance(cells, np.ndarray) else cells) for title, cells in found.effect_columns()]
-    return "\n".join(text_table([*columns, ("words", [" ".join(words) for words in found.words])]))
+    columns += [("words", [" ".join(words) for words in found.words])]
+    columns += [(title, [" ".join(words) for words in cells]) for title, cells in found.moving_columns()]
+    return "\n".join(text_table(columns, left=("for", "words", "raise", "lower", RANGE)))
+
+
+# What the column of quantiles is called.
+RANGE = "10 % to 90 %"
 
 
 @dataclass(frozen=True)
@@ -128,8 +138,13 @@ class TopicTable:
     effect_names : list of str
         What the effects are on: targets, classes or labels.
     effects : ndarray of shape (len(effect_names), n_topics)
+        Of the mean document.
+    ranges : ndarray of shape (2, len(effect_names), n_topics), or None
+        Quantiles of 10 % and 90 % of the effects over documents.
     are_classes : bool
         Whether the names are classes or labels, each topic with one that it speaks for most.
+    raising, lowering : lists of lists of str
+        Words of each topic that raise the first target, or what the topic speaks for most, and those that lower it.
     """
 
     topics: list[int]
@@ -137,40 +152,92 @@ class TopicTable:
     words: list[list[str]]
     effect_names: list[str]
     effects: np.ndarray
+    ranges: np.ndarray | None
     are_classes: bool
+    raising: list[list[str]]
+    lowering: list[list[str]]
+
+    @property
+    def is_for_one(self) -> bool:
+        """Whether each topic is shown with one of several classes or labels, that which it speaks for most."""
+        return len(self.effect_names) > 1 and self.are_classes
 
     def effect_columns(self) -> list[tuple[str, np.ndarray | list[str]]]:
         """Titled columns of the effects: one of each target, or the class or label that a topic speaks for most."""
         names, values = self.effect_names, self.effects
-        if len(names) > 1 and self.are_classes:
-            return [("for", [names[row] for row in values.argmax(axis=0)]), ("effect", values.max(axis=0))]
+        if self.is_for_one:
+            rows, each = values.argmax(axis=0), np.arange(values.shape[1])
+            found: list[tuple[str, np.ndarray | list[str]]] = [
+                ("for", [names[row] for row in rows]),
+                ("effect", values[rows, each]),
+            ]
+            return found if self.ranges is None else [*found, (RANGE, _ranges(self.ranges[:, rows, each]))]
         titles = [f"for {name}" if self.are_classes else f"effect on {name}" for name in names]
         if names == ["prediction"]:
             titles = ["effect"]
-        return list(zip(titles, values, strict=True))
+        columns: list[tuple[str, np.ndarray | list[str]]] = list(zip(titles, values, strict=True))
+        return columns if self.ranges is None or len(names) != 1 else [*columns, (RANGE, _ranges(self.ranges[:, 0]))]
+
+    def moving_columns(self) -> list[tuple[str, list[list[str]]]]:
+        """Titled columns of the words that raise and lower the prediction."""
+        return [("raise", self.raising), ("lower", self.lowering)] if self.effect_names else []
 
 
 def topic_table(model: FittedModel, names: Any = None, *, n_words: int = 8, relevance: float = 0.5) -> TopicTable:
     """The table of a model's topics; `names` are by default those of the model."""
     order, (effect_names, values) = model.order(), model.effects()
-    names = model.names if names is None else names
+    names = model.names if names is None else getattr(names, "words", names)
     words = relevant_words(model.components, model.shares, names, n_words=n_words, relevance=relevance)
+    ranges = model.effect_ranges()
+    raising, lowering = _moving_words(model, values, names, max(1, n_words // 2))
     return TopicTable(
         topics=order,
         shares=model.shares[order],
         words=[words[topic] for topic in order],
         effect_names=effect_names,
         effects=values[:, order],
+        ranges=None if ranges is None else ranges[:, :, order],
         are_classes=model.targets.task in ("classification", "multilabel"),
+        raising=[raising[topic] for topic in order],
+        lowering=[lowering[topic] for topic in order],
     )
 
 
-def effects(model: Any) -> tuple[list[str], np.ndarray]:
-    """What each topic does to the prediction: how far a document of it alone is from the average document.
+def _moving_words(model: FittedModel, effects: np.ndarray, names: Any, n_words: int) -> tuple[list[list[str]], list[list[str]]]:
+    """Words of each topic that raise, and that lower, the value that it has most effect for: as often as they are the topic's.
 
-    The average document has the topics in the shares of the corpus. Of numbers the effect is in their unit; of two classes it
-    is in log odds of the second; of more classes in the logarithm of a class's probability over the mean of all classes; of
-    labels in log odds of each.
+    They are among those that the topic has more often than all topics have.
+    """
+    if not len(effects):
+        return [[] for _ in range(model.n_topics)], [[] for _ in range(model.n_topics)]
+    by_word = model.word_effects()
+    rows = effects.argmax(axis=0) if len(effects) > 1 and model.targets.task != "regression" else np.zeros(model.n_topics, int)
+    components = np.asarray(model.components, np.float64)
+    mean = np.maximum(model.shares @ components / model.shares.sum(), np.finfo(np.float64).tiny)
+    found: tuple[list[list[str]], list[list[str]]] = [], []
+    for topic, row in zip(components, rows, strict=True):
+        moved = np.where(topic > mean, topic * (topic / mean) * by_word[row], 0.0)
+        for side, words in zip((moved, -moved), found, strict=True):
+            # What is a twentieth of the strongest is nothing to speak of.
+            chosen = [word for word in _largest(side, min(n_words, len(side))) if side[word] > 0.05 * np.abs(moved).max()]
+            words.append([str(word if names is None else names[word]) for word in chosen])
+    return found
+
+
+def _ranges(ends: np.ndarray) -> list[str]:
+    """From the lower to the upper, in as many decimals as the largest of them needs."""
+    low, high = signed(ends.ravel())[: ends.shape[1]], signed(ends.ravel())[ends.shape[1] :]
+    return [f"{a} to {b}" for a, b in zip(low, high, strict=True)]
+
+
+def effects(model: Any) -> tuple[list[str], np.ndarray]:
+    """What each topic does to the prediction: what is lost, on average, when its part of the words of a document goes.
+
+    The effect on a document is its prediction less that of the document with each count reduced by the part of it that is the
+    topic's; these are means over (at most 1,000) training documents. Of numbers the effect is in their unit; of two classes it is
+    in log odds of the second; of more classes in the logarithm of a class's probability over the mean of all classes; of labels
+    in log odds of each. Of a model from a file of an earlier version it is how far a document of the topic alone is from the
+    average document.
 
     Parameters
     ----------
@@ -193,6 +260,42 @@ def effects(model: Any) -> tuple[list[str], np.ndarray]:
     (['prediction'], (1, 3))
     """
     return _read(model).effects()
+
+
+def typical_documents(model: Any, X: Any, *, n_docs: int = 3) -> np.ndarray:
+    """For each topic the numbers of the documents that show it best, (n_topics, n_docs), the best first.
+
+    These are documents with much of the topic, and long enough to say so: the share counts n / (n + 20) in a document of n words.
+
+    Parameters
+    ----------
+    model : fitted TopicModel, TopicClassifier or TopicRegressor, or Pipeline that ends with one
+    X : sparse matrix or array of shape (n_docs, n_words), Corpus, or texts for a model that counts words
+    n_docs : int
+        Fewer where X has no more.
+
+    Examples
+    --------
+    >>> from mirrorlda import TopicModel
+    >>> from mirrorlda.datasets import make_topics
+    >>> from mirrorlda.topics import typical_documents
+    >>> X = make_topics(n_docs=100, n_words=30, n_topics=3, random_state=0).X
+    >>> typical_documents(TopicModel(n_topics=3, n_epochs=5, random_state=0).fit(X), X, n_docs=2).shape
+    (3, 2)
+    """
+    if not (isinstance(n_docs, int) and n_docs >= 1):
+        raise ValueError(f"n_docs must be a whole number of at least 1, got {n_docs!r}")
+    read = _read(model)
+    counts = read.counted(X)
+    theta = np.asarray(read.proportions(counts), np.float64)
+    return best_documents(theta, lengths_of(counts), n_docs)
+
+
+def best_documents(theta: np.ndarray, lengths: np.ndarray, n_docs: int) -> np.ndarray:
+    """As `typical_documents`, of documents with these proportions and numbers of words."""
+    shown = theta * (lengths / (lengths + _FEW_WORDS))[:, None]
+    best: np.ndarray = np.argsort(-shown, axis=0, kind="stable")[:n_docs].T
+    return best
 
 
 def ordered(model: Any) -> list[int]:
@@ -253,6 +356,11 @@ def to_pyldavis(model: Any, X: Any, names: Any = None) -> dict[str, Any]:
     }
 
 
+def lengths_of(X: Any) -> np.ndarray:
+    """Words of each document of a matrix or a corpus."""
+    return _totals(X)[0]
+
+
 def _totals(X: Any) -> tuple[np.ndarray, np.ndarray]:
     """Words of each document, and occurrences of each word, of a matrix or a corpus."""
     if not hasattr(X, "matrix"):
@@ -286,4 +394,10 @@ def signed(weights: Sequence[float] | np.ndarray) -> list[str]:
     """Three digits of the largest; the same number of decimals for all."""
     largest = np.abs(weights).max(initial=0)
     decimals = max(0, 2 - int(np.floor(np.log10(largest)))) if largest > 0 else 2
-    return [f"{weight:+.{decimals}f}" for weight in weights]
+    return [signed_number(weight, decimals) for weight in weights]
+
+
+def signed_number(value: float, decimals: int) -> str:
+    """With its sign; what is zero in so many decimals has none."""
+    text = f"{value:+.{decimals}f}"
+    return text if float(text) else text[1:]

@@ -17,8 +17,12 @@ from mirrorlda.data.corpus.corpus import Corpus
 from mirrorlda.data.documents import Documents
 from mirrorlda.data.parts import READ_DOCS, ahead, chunks
 from mirrorlda.data.text import Vocabulary
+from mirrorlda.method.effects import LeftOut, left_out
 from mirrorlda.method.encoder import Encoder
 from mirrorlda.method.targets.record import Output, Targets
+
+# Of central differences of values in double.
+_STEP = 1e-5
 
 
 class Collection(Protocol):
@@ -49,6 +53,8 @@ class FittedModel:
         Those of the estimator.
     encoder : Encoder
         From documents to topic proportions; its layers are in double.
+    components : ndarray of shape (n_topics, n_words)
+        Topics as people read them: the themes, or the encoder's own topics where these are all there are.
     U : ndarray of shape (n_outputs, n_topics)
         Scores are U theta.
     targets : Targets
@@ -65,11 +71,14 @@ class FittedModel:
     check : function from counts to documents, as inference sees them
     scale : function from counts to what the estimator takes, or None
         The steps of a pipeline between its vectorizer and its estimator.
+    summary : ndarray of shape (3, n_values, n_topics), or None
+        Mean, and quantiles of 10 % and 90 %, of the topics' effects on training documents.
     """
 
     kind: str
     parameters: Callable[[], Mapping[str, Any]]
     encoder: Encoder
+    components: np.ndarray
     U: np.ndarray
     targets: Targets
     shares: np.ndarray
@@ -80,10 +89,7 @@ class FittedModel:
     count: Callable[[Iterable[str]], Any]
     check: Callable[[Any], Documents]
     scale: Callable[[Any], Any] | None = None
-
-    @property
-    def components(self) -> np.ndarray:
-        return self.encoder.components
+    summary: np.ndarray | None = None
 
     @property
     def n_topics(self) -> int:
@@ -143,9 +149,46 @@ class FittedModel:
 
     # What topics stand for.
 
+    def values(self, theta: np.ndarray) -> np.ndarray:
+        """What topics have effects on, (n_docs, n_values), of documents with these proportions."""
+        return self.targets.values(self.scores(theta))[1]
+
+    def left_out(self, documents: Documents, theta: np.ndarray) -> LeftOut:
+        """What leaving out each topic's part of the words does to documents that have these proportions."""
+        return left_out(self.encoder, self.components, self.values, documents, theta)
+
     def effects(self) -> tuple[list[str], np.ndarray]:
-        """Names (n_rows), and what each topic does to the prediction (n_rows, n_topics)."""
-        return self.targets.effects(self.U, self.shares)
+        """Names (n_values), and what each topic does to the prediction of the mean document (n_values, n_topics).
+
+        Files of earlier versions do not say: of these, how far a document of one topic alone is from the average document.
+        """
+        average = self.shares / self.shares.sum()
+        names, values = self.targets.values(self.scores(np.vstack([np.eye(self.n_topics), average])))
+        if self.summary is not None:
+            return names, self.summary[0]
+        return names, (values[:-1] - values[-1:]).T
+
+    def effect_ranges(self) -> np.ndarray | None:
+        """Quantiles of 10 % and 90 % of the topics' effects over documents, (2, n_values, n_topics), where they are known."""
+        return None if self.summary is None else self.summary[1:]
+
+    def word_effects(self) -> np.ndarray:
+        """What one more of each word does to the values of the average document, (n_values, n_words): to first order."""
+        phi, average = np.asarray(self.encoder.components, np.float64), self.shares / self.shares.sum()
+        mixed = average @ phi
+        weights = self.encoder.word_weights
+        effects = []
+        for gradient in self._gradients(average):
+            centred = average * (gradient - gradient @ average)
+            effect = (centred @ phi) / mixed
+            effects.append(effect if weights is None else effect * weights)
+        return np.array(effects).reshape(len(effects), self.n_words)
+
+    def _gradients(self, theta: np.ndarray) -> np.ndarray:
+        """Of the values of one document with respect to its proportions, (n_values, n_topics), by central differences."""
+        ends = [self.values(theta + step * np.eye(self.n_topics)) for step in (_STEP, -_STEP)]
+        gradients: np.ndarray = ((ends[0] - ends[1]) / (2 * _STEP)).T
+        return gradients
 
     def order(self) -> list[int]:
         """Topics by what they stand for."""

@@ -76,6 +76,7 @@ def _shown(explanation: Any, n_words: int, *, has_colour: bool) -> list[Any]:
     topics = [topic for topic in explanation.topics if topic.share >= _LEAST_SHARE][:_N_TOPICS]
     widest = max((abs(topic.effect) for topic in topics), default=0.0)
     rows = [[signed(topic.effect, widest), f"{topic.share:.0%}", topic.topic, " ".join(topic.words)] for topic in topics]
+    rows.append([signed(explanation.overlap, max(widest, abs(explanation.overlap))), "", "", "overlap of topics"])
     return [*parts, table(["effect", "share", "topic", "words"], rows, left=("words",))]
 
 

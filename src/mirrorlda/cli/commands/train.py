@@ -306,4 +306,4 @@ def _show(output: str, model: Any, evaluation: Any) -> None:
     n_small = int((model.topic_shares_ < least).sum())
     others = [f"{n_small} topics have less than {least:.1%} each: mirrorlda topics {output}"] if n_small else []
     end = f"The model is in {output}. Next: mirrorlda report {output} -o report.html"
-    show(*([] if evaluation is None else shown(evaluation)), as_table(model, 10, 0.5, least_share=least), *others, end)
+    show(*([] if evaluation is None else shown(evaluation)), as_table(model, 6, 0.5, least_share=least), *others, end)

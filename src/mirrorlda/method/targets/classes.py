@@ -76,19 +76,17 @@ class Classes(Targets):
     def columns(self, scores: np.ndarray) -> dict[str, np.ndarray]:
         return {"prediction": self.predict(scores)} | _probability_columns(self, scores)
 
-    def effects(self, U: np.ndarray, shares: np.ndarray) -> tuple[list[str], np.ndarray]:
-        names, weights = self.names, _gamma(self) * np.asarray(U, np.float64)
-        if len(weights) != len(names):
-            names = _score_names(weights)
-        elif len(names) == 2:
-            names, weights = names[1:], weights[1:] - weights[:1]
-        else:
-            weights = weights - weights.mean(axis=0)
-        return names, _from_average(weights, shares)
+    def values(self, scores: np.ndarray) -> tuple[list[str], np.ndarray]:
+        names, values = self.names, _gamma(self) * np.asarray(scores, np.float64)
+        if values.shape[1] != len(names):
+            return _score_names(values.shape[1]), values
+        if len(names) == 2:
+            return names[1:], values[:, 1:] - values[:, :1]
+        return names, values - values.mean(axis=1, keepdims=True)
 
     def output(self, name: Any, scores: np.ndarray) -> Output:
         if len(scores) != len(self.known):
-            return _score_output(name, _score_names(scores), scores)
+            return _score_output(name, _score_names(len(scores)), scores)
         number = chosen(name, self.names, 1 if len(scores) == 2 else int(scores.argmax()))
         one = np.eye(len(scores))[number]
         if self.link == "other":
@@ -150,13 +148,14 @@ class Labels(Targets):
         columns = {f"prediction_{name}": predicted[:, number] for number, name in enumerate(self.known)}
         return columns | _probability_columns(self, scores)
 
-    def effects(self, U: np.ndarray, shares: np.ndarray) -> tuple[list[str], np.ndarray]:
-        names = self.names if len(U) == len(self.known) else _score_names(U)
-        return names, _from_average(_gamma(self) * np.asarray(U, np.float64), shares)
+    def values(self, scores: np.ndarray) -> tuple[list[str], np.ndarray]:
+        n_scores = scores.shape[1]
+        names = self.names if n_scores == len(self.known) else _score_names(n_scores)
+        return names, _gamma(self) * np.asarray(scores, np.float64)
 
     def output(self, name: Any, scores: np.ndarray) -> Output:
         if len(scores) != len(self.known) or self.link == "other":
-            return _score_output(name, self.names if len(scores) == len(self.known) else _score_names(scores), scores)
+            return _score_output(name, self.names if len(scores) == len(self.known) else _score_names(len(scores)), scores)
         number, gamma = chosen(name, self.names, int(scores.argmax())), _gamma(self)
         one = gamma * np.eye(len(scores))[number]
         return Output(self.names[number], "log odds", lambda scores: gamma * scores[:, number], lambda scores: one)
@@ -166,14 +165,8 @@ def _gamma(targets: Targets) -> float:
     return float(getattr(targets.response, "gamma", 1.0)) if targets.link != "other" else 1.0
 
 
-def _from_average(weights: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Weights of topics (n_rows, n_topics) over that of the average document."""
-    effects: np.ndarray = weights - (weights @ shares / shares.sum())[:, None]
-    return effects
-
-
-def _score_names(scores: np.ndarray) -> list[str]:
-    return [f"score {number}" for number in range(len(scores))]
+def _score_names(n_scores: int) -> list[str]:
+    return [f"score {number}" for number in range(n_scores)]
 
 
 def _probability_columns(targets: Classes | Labels, scores: np.ndarray) -> dict[str, np.ndarray]:

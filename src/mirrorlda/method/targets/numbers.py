@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from mirrorlda import _core
 from mirrorlda.data.corpus.corpus import Corpus
 from mirrorlda.method.responses import Ordinal
 from mirrorlda.method.targets.record import Output, Targets, chosen
@@ -101,10 +100,9 @@ class Numbers(Targets):
         predicted = self.predict(scores)
         return {f"prediction{ending}": predicted[:, output] for output, ending in enumerate(endings)}
 
-    def effects(self, U: np.ndarray, shares: np.ndarray) -> tuple[list[str], np.ndarray]:
-        theta = np.vstack([np.eye(len(shares)), shares / shares.sum()])
-        predicted = self.predict(_core.scores(theta, np.ascontiguousarray(U, np.float64), 1)).T
-        return self._output_names(len(predicted)), predicted[:, :-1] - predicted[:, -1:]
+    def values(self, scores: np.ndarray) -> tuple[list[str], np.ndarray]:
+        predicted = self.predict(np.asarray(scores, np.float64))
+        return self._output_names(predicted.shape[1]), predicted
 
     def output(self, name: Any, scores: np.ndarray) -> Output:
         names = self._output_names(self.predict(scores[None]).shape[1])

@@ -155,9 +155,13 @@ class Targets:
         response: Any = self.response
         return None if self.link not in ("softmax", "sigmoid", "ordinal") else response.probabilities(scores)
 
-    def effects(self, U: np.ndarray, shares: np.ndarray) -> tuple[list[str], np.ndarray]:
-        """Names (n_rows), and how far a document of one topic alone is from the average document (n_rows, n_topics)."""
-        return [], np.zeros((0, len(shares)))
+    def values(self, scores: np.ndarray) -> tuple[list[str], np.ndarray]:
+        """Names (n_values), and what topics have an effect on, (n_docs, n_values).
+
+        Numbers as they are predicted; of two classes log odds of the second, of more the logarithm of each one's probability over
+        the mean of all; of labels log odds of each.
+        """
+        return [], np.zeros((len(scores), 0))
 
     def output(self, name: Any, scores: np.ndarray) -> Output:
         """The output of that name; without one, that which the scores (n_outputs,) of a document suggest."""

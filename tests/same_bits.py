@@ -182,6 +182,11 @@ def cases(directory):
     yield "labels disk", stored(TopicClassifier(**FAST), "labels", validation=disk["labels"])
     yield "labels disk balanced", stored(TopicClassifier(**FAST, class_weight="balanced"), "labels")
     yield "own names", fitted(TopicClassifier(**FAST, response=Margin()), X, numbered, y=numbered)
+    # As before there were themes, but for effects and what shows them.
+    alone = {**FAST, "readability": 0}
+    yield "number one matrix", fitted(TopicRegressor(**alone), X, data["number"], y=data["number"])
+    yield "names one matrix disk", stored(TopicClassifier(**alone, seed_words=seeds), "names", validation=disk["names"])
+    yield "labels one matrix", fitted(TopicClassifier(**alone), X, data["labels"], y=data["labels"])
     pipeline = make_pipeline(TextVectorizer(), TopicClassifier(**FAST))
     yield "pipeline", fitted(pipeline, texts(X), data["names"], tried=texts(X), y=data["names"])
 

@@ -79,7 +79,7 @@ _EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "seed_words": (lambda v: v is None or isinstance(v, dict | list | tuple), "None, a dict or a list"),
     "class_weight": (lambda v: v is None or isinstance(v, dict | list | str), "None, a dict or 'balanced'"),
 }
-_EXPECTED |= dict.fromkeys(("beta", "generative_weight", "word_dropout", "average_from"), (_is_number, "a finite number"))
+_EXPECTED |= dict.fromkeys(("beta", "readability", "word_dropout", "average_from"), (_is_number, "a finite number"))
 _EXPECTED |= dict.fromkeys(("coef_learning_rate", "word_learning_rate", "validation_fraction"), (_is_number, "a finite number"))
 
 
@@ -96,6 +96,8 @@ def check_fitted(model: Any) -> None:
     """Shapes agree with each other, and numbers are in the range that predictions need."""
     check_phi(model.components_.T)
     n_topics, n_words = model.components_.shape
+    _check_array(model, "encoder_components_", (n_topics, n_words), least=0, most=2)
+    check_phi(model.encoder_components_.T)
     _check_array(model, "alpha_", (n_topics,), above=0, most=_LARGEST)
     _check_array(model, "topic_shares_", (n_topics,), least=0, most=2)
     if hasattr(model, "word_weights_"):
@@ -115,7 +117,10 @@ def check_fitted(model: Any) -> None:
         _check_classes(model, targets)
     elif targets.response != Words():
         raise ValueError("the response of a TopicModel is not Words")
-    model.fitted_model()
+    fitted = model.fitted_model()
+    if hasattr(model, "topic_effects_"):
+        n_values = fitted.values(np.full((1, n_topics), 1 / n_topics)).shape[1]
+        _check_array(model, "topic_effects_", (3, n_values, n_topics), least=-_LARGEST, most=_LARGEST, dtypes=(np.float64,))
     if hasattr(model, "stream_"):
         _check_stream(model, model.stream_)
 

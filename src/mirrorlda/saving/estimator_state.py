@@ -39,7 +39,15 @@ ESTIMATORS: dict[str, type[TopicEstimator]] = {cls.__name__: cls for cls in (Top
 
 # What a fit leaves, always or sometimes, by the names that files have for it.
 _ALWAYS = {
-    "TopicModel": {"components_", "alpha_", "topic_shares_", "history_", "n_features_in_", "_learned_response"},
+    "TopicModel": {
+        "components_",
+        "encoder_components_",
+        "alpha_",
+        "topic_shares_",
+        "history_",
+        "n_features_in_",
+        "_learned_response",
+    },
 }
 _ALWAYS["TopicRegressor"] = _ALWAYS["TopicModel"] | {
     *("coef_", "noise_std_", "_fitted_response", "_fitted_with", "_n_targets", "_one_dimensional", "_mean", "_scale"),
@@ -47,13 +55,24 @@ _ALWAYS["TopicRegressor"] = _ALWAYS["TopicModel"] | {
 _ALWAYS["TopicClassifier"] = _ALWAYS["TopicModel"] | {"coef_", "classes_", "_is_multilabel", "_fitted_response"}
 # What partial_fit leaves for the next one.
 _STREAM = {"_state", "_rng", "_total_weight"}
-_SOMETIMES = {"target_names_", "word_weights_", "levels_", "feature_names_in_", "data_fingerprint_", "vocabulary_", *_STREAM}
+_SOMETIMES = {
+    *(
+        "topic_effects_",
+        "target_names_",
+        "word_weights_",
+        "levels_",
+        "feature_names_in_",
+        "data_fingerprint_",
+        "vocabulary_",
+    ),
+    *_STREAM,
+}
 # Set by scikit-learn's set_output, before or after a fit.
 _OUTPUT = "_sklearn_output_config"
 # Set by scikit-learn's set_fit_request and the like: what a program passes on to a model, which is no part of the model.
 ROUTING = "_metadata_request"
 
-_ARRAYS = ("alpha_", "topic_shares_", "coef_", "noise_std_", "_mean", "_scale", "word_weights_", "levels_")
+_ARRAYS = ("alpha_", "topic_shares_", "topic_effects_", "coef_", "noise_std_", "_mean", "_scale", "word_weights_", "levels_")
 _VALUES = (
     "target_names_",
     "n_features_in_",
@@ -63,8 +82,9 @@ _VALUES = (
     "data_fingerprint_",
     "_total_weight",
 )
-# Parameters that older files lack, with the value that repeats what was done then.
-_BEFORE = {"tol": 0.0}
+# Parameters that older files lack, with the value that repeats what was done then, and those that only they have.
+_BEFORE = {"tol": 0.0, "readability": 0.0}
+_NO_LONGER = {"generative_weight"}
 _RESPONSES = ("_fitted_response", "_learned_response", "_fitted_with")
 
 
@@ -109,10 +129,11 @@ def from_arrays(arrays: Arrays, meta: Any, response: Response | None = None) -> 
         raise ValueError(f"found a {str(kind)[:40]!r}, expected one of {', '.join(ESTIMATORS)}")
     model = ESTIMATORS[kind]()
     known = model.get_params(deep=False)
-    if not isinstance(meta["parameters"], dict) or not set(meta["parameters"]) <= set(known):
+    if not isinstance(meta["parameters"], dict) or not set(meta["parameters"]) <= set(known) | _NO_LONGER:
         raise ValueError(f"found parameters that a {kind} does not have")
+    parameters = {name: value for name, value in meta["parameters"].items() if name not in _NO_LONGER}
     since = {name: value for name, value in _BEFORE.items() if name in known}
-    for name, value in (since | meta["parameters"]).items():
+    for name, value in (since | parameters).items():
         decoded = _response_from_json(value, response) if name == "response" else _named(name, from_json, value)
         check_parameter(name, decoded)
         setattr(model, name, decoded)
@@ -224,8 +245,10 @@ def _targets_from(kind: str, found: dict[str, Any]) -> Targets:
 
 
 def _fitted_as_arrays(attributes: Mapping[str, Any]) -> tuple[Arrays, dict[str, Any]]:
-    # Phi, not its transpose: the memory that predictions read.
-    arrays: Arrays = {"phi": np.asarray(attributes["components_"]).T}
+    # Phi, not its transpose: the memory that predictions read. Where people read the same topics, that is all there is.
+    arrays: Arrays = {"phi": np.asarray(attributes["encoder_components_"]).T}
+    if attributes["components_"] is not attributes["encoder_components_"]:
+        arrays["themes"] = np.asarray(attributes["components_"]).T
     arrays |= {name: np.asarray(attributes[name]) for name in _ARRAYS if name in attributes}
     meta = {name: _named(name, as_json, attributes[name]) for name in _VALUES if name in attributes}
     meta |= {name: _response_as_json(attributes[name]) for name in _RESPONSES if name in attributes}
@@ -249,13 +272,18 @@ def _fitted_as_arrays(attributes: Mapping[str, Any]) -> tuple[Arrays, dict[str, 
 def _fitted_from_arrays(arrays: Arrays, meta: Any, response: Response | None) -> dict[str, Any]:
     said = {"classes": "classes", "vocabulary": "text", "state": "state"}
     groups = {"history", "names", *(group for group, name in said.items() if isinstance(meta, dict) and name in meta)}
-    unknown = {name for name in arrays if name not in ("phi", *_ARRAYS) and name.partition(".")[0] not in groups}
+    unknown = {name for name in arrays if name not in ("phi", "themes", *_ARRAYS) and name.partition(".")[0] not in groups}
     places = {*_VALUES, *_RESPONSES, "history", "classes", "text", "state", "rng"}
     if unknown or not isinstance(meta, dict) or not set(meta) <= places:
         raise ValueError("the fitted attributes have names that are not known")
-    if "phi" not in arrays or arrays["phi"].ndim != 2 or arrays["phi"].dtype not in (np.float32, np.float64):
-        raise ValueError("found no phi, expected float32 or float64 of shape (n_words, n_topics)")
-    attributes: dict[str, Any] = {"components_": arrays["phi"].T}
+    for name in ("phi", "themes") if "themes" in arrays else ("phi",):
+        if name not in arrays or arrays[name].ndim != 2 or arrays[name].dtype not in (np.float32, np.float64):
+            raise ValueError(f"found no {name}, expected float32 or float64 of shape (n_words, n_topics)")
+    encoder = arrays["phi"].T
+    attributes: dict[str, Any] = {
+        "encoder_components_": encoder,
+        "components_": arrays["themes"].T if "themes" in arrays else encoder,
+    }
     attributes |= {name: arrays[name] for name in _ARRAYS if name in arrays}
     attributes |= {name: from_json(meta[name]) for name in _VALUES if name in meta}
     attributes |= {name: _response_from_json(meta[name], response) for name in _RESPONSES if name in meta}

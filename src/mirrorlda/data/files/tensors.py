@@ -21,7 +21,7 @@ import numpy as np
 
 from mirrorlda.data.files.atomic import AnyPath, replaced
 
-VERSION = 1
+VERSION = 2
 
 _FORMAT = "mirrorlda"
 _DTYPES = {

@@ -1,12 +1,13 @@
 """The page as people use it: in a browser, with the mouse, the keyboard and a narrow screen."""
 
+import base64
 import json
 import re
 
 import numpy as np
 import pytest
 from mirrorlda.topics import relevant_words
-from page_data import decoded_phi
+from page_data import decoded_themes
 from sklearn.pipeline import make_pipeline
 
 from mirrorlda import TextVectorizer, TopicClassifier, TopicModel, TopicRegressor
@@ -155,7 +156,7 @@ def test_slider_orders_words_as_relevant_words_does(models, data_of, open_data):
     page, shares, names = open_data(data), models["regression"][-1].topic_shares_, data["model"]["words"]
     for relevance in (1.0, 0.0, 0.5):
         # Words that differ by less than the page's rounding stand in its order.
-        expected = relevant_words(decoded_phi(data).T, shares, names, n_words=12, relevance=relevance)
+        expected = relevant_words(decoded_themes(data).T, shares, names, n_words=12, relevance=relevance)
         page.locator("#relevance").fill(str(relevance))
         for topic, words in enumerate(expected):
             expect(page.locator(f"#topic-{topic} .words li")).to_have_text(words)
@@ -203,6 +204,61 @@ def test_typing_predicts(models, data_of, open_data):
     strongest = page.locator(".strongest li .named").first.text_content()
     assert strongest == max(effects, key=lambda word: abs(effects[word])).lower()
     expect(page.locator("#spoken")).to_contain_text("Prediction: ")
+
+
+def analysed(page, text):
+    """What the page's model says of a text, with the effects of its topics."""
+    function = """text => {
+        const model = mirrorlda.decode(JSON.parse(document.getElementById('data').textContent)), analysis = model.analyse(text);
+        analysis.leaveOut.forEach(fillIn => fillIn());
+        return JSON.parse(JSON.stringify(analysis));
+    }"""
+    return page.evaluate(function, arg=text)
+
+
+def number_of(text):
+    return float(re.search(r"[\d,.]+", text)[0].replace(",", "")) * (-1 if "\N{MINUS SIGN}" in text else 1)
+
+
+@pytest.mark.parametrize("task", ["regression", "two classes", "many classes", "labels"])
+def test_effects_of_topics_and_their_overlap_add_up(task, data_of, open_data):
+    page = open_data(data_of(task))
+    text = "great clean quiet room, dirty cold street"
+    page.locator("#text").fill(text)
+    expect(page.locator("#counts")).to_contain_text("7 words")
+    found = analysed(page, text)
+    strongest = max(found["topics"], key=lambda topic: abs(topic["effect"]))
+    first = page.locator(".mixture li").first
+    expect(first.locator("a")).to_have_text(f"Topic {strongest['topic']}")
+    rows = [number_of(row.locator(".line > .number").text_content()) for row in page.locator(".mixture li").all()]
+    assert rows[0] == pytest.approx(strongest["effect"], rel=0.01)
+    overlap = page.locator(".mixture li").last
+    assert "Overlap" in overlap.text_content()
+    assert rows[-1] == pytest.approx(found["overlap"], rel=0.01, abs=0.005)
+    total = found["value"] - found["empty"]
+    assert number_of(page.locator(".sum strong").text_content()) == pytest.approx(total, rel=0.01, abs=0.005)
+    assert sum(rows) == pytest.approx(total, abs=0.01 * len(rows))
+
+
+@pytest.mark.parametrize("task", ["regression", "topics"])
+def test_a_topic_shows_its_words_in_the_text(task, data_of, open_data):
+    page = open_data(data_of(task))
+    text = "great clean dirty street noisy"
+    page.locator("#text").fill(text)
+    expect(page.locator("#counts")).to_contain_text("5 words")
+    tokens = analysed(page, text)["tokens"]
+    row = page.locator(".mixture li[data-of]").first
+    topic = int(row.get_attribute("data-of"))
+    assert page.locator(".mirror .of").count() == 0
+    row.hover()
+    assert page.locator(".mirror .of").all_text_contents() == [
+        text[token["begin"] : token["end"]] for token in tokens if token["topic"] == topic
+    ]
+    page.locator("h1").hover()
+    assert page.locator(".mirror .of").count() == 0
+    if task == "regression":
+        page.evaluate("document.getElementById('text').setSelectionRange(1, 1)")
+        expect(page.locator("#word")).to_contain_text(f"in topic {tokens[0]['topic']}")
 
 
 @pytest.mark.slow
@@ -439,6 +495,86 @@ def test_units_are_said_with_effects(data_of, open_data):
     assert kinds == ["up", "up", "even", "down"]
     colour = "node => getComputedStyle(node).color"
     assert page.locator(".effect.even").evaluate(colour) == page.locator("body").evaluate(colour)
+
+
+def test_ranges_of_effects_are_drawn_and_said(data_of, open_data):
+    data = data_of("regression")
+    ends = [[[0.5, -0.2, -1.27, 0.0]], [[1.5, 0.2, -0.004, 0.0]]]
+    data["topics"] |= {"effects": [[1.0, 0.1, -0.3, 0.0]], "ranges": ends, "shares": [0.25] * 4}
+    page = open_data(data)
+    shown = {topic: page.locator(f"#topic-{topic} .range-text").text_content() for topic in range(4)}
+    assert shown == {
+        0: "8 of 10 texts: 0.50 to 1.50",
+        1: "8 of 10 texts: \N{MINUS SIGN}0.20 to 0.20",
+        2: "8 of 10 texts: \N{MINUS SIGN}1.27 to 0.00",
+        3: "8 of 10 texts: 0.00 to 0.00",
+    }
+    # All on one axis, from the lowest end to the highest.
+    track, line = (page.locator(f"#topic-0 header {part}").bounding_box() for part in (".track", ".range"))
+    unit = track["width"] / (1.5 + 1.27)
+    assert line["x"] - track["x"] == pytest.approx(unit * (0.5 + 1.27), abs=1)
+    assert line["width"] == pytest.approx(unit, abs=1)
+
+
+def test_words_that_move_the_prediction_stand_with_their_topic(data_of, open_data):
+    data = data_of("many classes")
+    effects = np.zeros((len(data["outputs"]), 4))
+    effects[[3, 3, 0, 7], range(4)] = [2, 1, 1, 1.5]
+    moving = {"raising": [["quiet"], [], ["a", "b"], []], "lowering": [["loud", "smell"], [], [], ["c"]]}
+    data["topics"] |= {"effects": effects.tolist(), "shares": [0.25] * 4, **moving}
+    page = open_data(data)
+    assert page.locator("#topic-0 .moving").all_text_contents() == ["raise quiet", "lower loud smell"]
+    assert page.locator("#topic-1 .moving").count() == 0
+    assert page.locator("#topic-3 .moving").all_text_contents() == ["lower c"]
+    # They are about the class that the topic speaks for most, and no other.
+    page.locator("#row").select_option(label=data["outputs"][3])
+    assert page.locator("#topic-0 .moving").count() == 2
+    assert page.locator("#topic-2 .moving").count() == 0
+
+
+def test_a_model_of_an_earlier_version_says_what_its_effects_are(data_of, open_data):
+    data = data_of("regression")
+    assert "how far its words move the prediction of a text" in open_data(data).locator("#topics > .note").text_content()
+    data["topics"]["ranges"] = None
+    page = open_data(data)
+    assert "a text of this topic alone" in page.locator("#topics > .note").text_content()
+    assert "a text of this topic alone" in page.locator(".glossary").text_content()
+    assert page.locator(".range, .range-text").count() == 0
+
+
+@pytest.mark.slow
+def test_what_people_read_comes_from_the_themes(models, data_of, open_data):
+    """Themes that have nothing to do with what infers: words and the search follow them, the prediction does not."""
+    data = data_of("regression")
+    words, n_topics = data["model"]["words"], 4
+    own = [words.index(word) for word in ("great", "dirty", "room", "street")]
+    depth = np.full((len(words), n_topics), 255, np.uint8)
+    depth[own, range(n_topics)] = 0
+    text = "great quiet dirty"
+    before = analysed(open_data(data), text)
+    data["model"]["themes"] |= {"depth": base64.b64encode(depth.tobytes()).decode(), "deepest": 9.0}
+    page = open_data(data)
+    assert page.locator("#topic-1 .words li").first.text_content() == "dirty"
+    page.locator("#search").fill("street")
+    assert page.locator(".found-in li a").first.text_content() == "Topic 3"
+    after = analysed(page, text)
+    assert after["theta"] == before["theta"]
+    assert after["value"] == before["value"]
+    topics = {word["word"]: word["topic"] for word in after["words"]}
+    assert (topics["great"], topics["dirty"]) == (0, 1)
+
+
+def test_topics_with_the_same_first_word_have_names_of_their_own(data_of, open_data):
+    data = data_of("regression")
+    data["topics"]["shares"] = [0.25] * 4
+    n_words = len(data["model"]["words"])
+    depth = np.full((n_words, 4), 200, np.uint8)
+    depth[0, :] = [0, 0, 255, 255]
+    depth[1, :] = [255, 20, 255, 255]
+    data["model"]["themes"] |= {"depth": base64.b64encode(depth.tobytes()).decode(), "deepest": 9.0}
+    page = open_data(data)
+    names = page.locator(".strip button").all_text_contents()
+    assert len(set(names)) == 4
 
 
 @pytest.mark.slow

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from mirrorlda.datasets import make_topics
+from mirrorlda.explain import explain
 from mirrorlda.responses import Ordinal, Poisson, Response, SquaredError
 from mirrorlda.text import TextDefinition, Vocabulary
-from mirrorlda.topics import describe, relevant_words
-from page_data import decoded_phi
+from mirrorlda.topics import describe, effects, relevant_words, typical_documents
+from page_data import decoded_phi, decoded_themes
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.feature_selection import SelectKBest, chi2
 from sklearn.pipeline import make_pipeline
@@ -23,6 +24,7 @@ from sklearn.pipeline import make_pipeline
 from mirrorlda import TopicClassifier, TopicModel, TopicRegressor, _core, value_and_grad
 from mirrorlda.cli import main
 from mirrorlda.estimators.vectorizer import TextVectorizer
+from mirrorlda.method.effects import left_out
 from mirrorlda.method.fitted_model import estimator_of, model_of
 from mirrorlda.report import as_script, report
 from mirrorlda.report.content import content
@@ -98,6 +100,7 @@ CASES = {
     "labels": (TopicClassifier(5, gamma=1.7, step_size="kl"), "labels", {"lowercase": False}),
     "topics": (TopicModel(6, n_epochs=4), None, {"bigrams": True}),
     "own response": (TopicRegressor(4, response=Huber()), "number", {}),
+    "no themes": (TopicRegressor(4, readability=0), "number", {}),
     "no word weights": (TopicRegressor(3, word_learning_rate=0, step_size=0.0), "number", {}),
     "one topic": (TopicRegressor(1), "number", {}),
     "many layers": (TopicClassifier(20, alpha=1.5, n_layers=30, step_size="kl"), "two classes", {}),
@@ -159,7 +162,9 @@ def page_of(open_page, tmp_path):
 def analysed(page, texts, outputs):
     """Results for each output and text, through JSON, tokens as the sum of their effects: large values take playwright long."""
     function = """([texts, outputs]) => JSON.stringify(outputs.map(output => texts.map(text => {
-        const {tokens, ...result} = model.analyse(text, output);
+        const analysis = model.analyse(text, output);
+        analysis.leaveOut.forEach(fillIn => fillIn());
+        const {tokens, leaveOut, ...result} = analysis;
         return {...result, tokens: tokens.reduce((sum, token) => sum + token.effect, 0)};
     })))"""
     return json.loads(page.evaluate(function, [texts, outputs]))
@@ -168,17 +173,24 @@ def analysed(page, texts, outputs):
 def rounded(data, model):
     """The page's estimator, rounded as it is there, and its vocabulary; the last word has the rest of each topic."""
     encoded, estimator = data["model"], copy.deepcopy(estimator_of(model))
-    phi = decoded_phi(data)
     columns = {word: column for column, word in enumerate(model_of(model).names)}
-    original = estimator.components_[:, [columns[word] for word in encoded["words"]]].T
-    np.testing.assert_allclose(phi, np.maximum(original, 1e-12), rtol=3e-4)
-    estimator.components_ = np.vstack([phi, np.maximum(1 - phi.sum(axis=0), 0)]).T
+    chosen = [columns[word] for word in encoded["words"]]
+    phi = decoded_phi(data)
+    np.testing.assert_allclose(phi, np.maximum(estimator.encoder_components_[:, chosen].T, 1e-12), rtol=3e-4)
+    estimator.components_ = with_rest(decoded_themes(data))
+    estimator.encoder_components_ = estimator.components_ if encoded["themes"] is None else with_rest(phi)
     estimator.n_features_in_ = len(phi) + 1
     if encoded["word_weights"] is not None:
         estimator.word_weights_ = np.array([*encoded["word_weights"], 1.0])
     if hasattr(estimator, "coef_"):
         estimator.coef_ = estimator.coef_.astype(np.float64)
-    return estimator, Vocabulary([*encoded["words"], "all other words"], TextDefinition(**encoded["definition"]))
+    estimator.vocabulary_ = Vocabulary([*encoded["words"], "all other words"], TextDefinition(**encoded["definition"]))
+    return estimator, estimator.vocabulary_
+
+
+def with_rest(words):
+    """Topics as rows, with one more word that has what their words leave."""
+    return np.vstack([words, np.maximum(1 - words.sum(axis=0), 0)]).T
 
 
 def explained_value(estimator, scores, outputs):
@@ -214,21 +226,23 @@ class Explained(Response):
         return 0.0
 
 
-def expected_effects(estimator, X, outputs):
-    """Effects of words (n_docs, n_words) and of topics (n_docs, n_topics) on the explained value."""
+def expected_effects(estimator, X, output):
+    """Effects of words on the explained value (n_docs, n_words), and what leaving out each topic does to it."""
     model = estimator.fitted_model()
     documents, layers = model.encoder.weighted(model.documents(X)), model.encoder.layers
     seen = X.copy()
     seen.data = documents.counts
-    response, U = Explained(estimator), np.float64(model.U)
-    y = np.tile(np.float64(outputs)[:, None], len(U))
+    U = np.float64(model.U)
+    y = np.full((X.shape[0], len(U)), np.float64(output))
     options = {"alpha": layers.alpha, "n_layers": layers.n_layers, "step_size": layers.step_size, "tol": layers.tol}
-    gradients = value_and_grad(estimator.components_.T, U, seen, y, response, **options)
+    gradients = value_and_grad(estimator.encoder_components_.T, U, seen, y, Explained(estimator), **options)
     words = seen.copy()
     words.data = words.data * gradients.grad_counts
-    w = response.loss(gradients.scores, y)[1] @ U
-    shares = estimator.topic_shares_ / estimator.topic_shares_.sum()
-    return words.toarray(), gradients.theta * (w - (w @ shares)[:, None])
+
+    def values(theta):
+        return explained_value(estimator, model.scores(theta), np.full(len(theta), output))[:, None]
+
+    return words.toarray(), left_out(model.encoder, model.components, values, model.documents(X), gradients.theta)
 
 
 def close(actual, expected, tolerance=1e-9):
@@ -278,13 +292,15 @@ def test_the_page_computes_what_the_package_computes(case, max_words, fitted, do
     for output, results in enumerate(explained):
         chosen = np.full(len(texts), output)
         close([result["value"] for result in results], explained_value(estimator, scores, chosen))
-        words, topics = expected_effects(estimator, X, chosen)
+        words, topics = expected_effects(estimator, X, output)
         for d, result in enumerate(results):
             effects = {word["word"]: word["effect"] for word in result["words"]}
             close([effects.get(word, 0.0) for word in vocabulary.words], words[d], 1e-6)
-            shares = {topic["topic"]: (topic["share"], topic["effect"]) for topic in result["topics"]}
-            close([shares[topic][1] for topic in range(len(shares))], topics[d], 2e-5)
-            close([shares[topic][0] for topic in range(len(shares))], theta[d])
+            assert [topic["topic"] for topic in result["topics"]] == list(range(theta.shape[1]))
+            close([topic["share"] for topic in result["topics"]], theta[d])
+            close([topic["effect"] for topic in result["topics"]], topics.effects[d, 0], 1e-7)
+            close(result["empty"], topics.empty[0])
+            close(result["overlap"], topics.overlap[d, 0], 1e-7)
             close(result["tokens"], sum(effects.values()))
 
 
@@ -300,6 +316,26 @@ def test_the_page_takes_the_steps_that_the_core_takes(case, fitted, documents, p
     texts = [" ".join(rng.choice(words, rng.integers(1, 6)).repeat(rng.integers(1, 60))) for _ in range(1500)] + documents[0]
     found = page_of(data).evaluate("texts => JSON.stringify(texts.map(text => model.analyse(text).theta))", texts)
     close(json.loads(found), estimator.transform(vocabulary.count(texts).astype(np.float64)))
+
+
+@pytest.mark.parametrize("case", ["gaussian", "ordinal", "two classes", "five classes, below 1", "labels", "no themes"])
+def test_the_page_explains_as_the_package_explains(case, fitted, documents, page_of):
+    model = fitted(case)
+    data = content(model)
+    estimator, _ = rounded(data, model)
+    texts = documents[0][:6]
+    for text, found in zip(texts, analysed(page_of(data), texts, [None])[0], strict=True):
+        expected = explain(estimator, text, leave_one_out=False)
+        assert data["outputs"][found["output"]] == expected.output
+        close([found["value"], found["empty"]], np.array([expected.value, expected.empty]))
+        # Shares have six digits in the page.
+        close(found["average"], expected.average, 1e-5)
+        close(found["overlap"], expected.overlap, 1e-7)
+        close([found["topics"][topic.topic]["effect"] for topic in expected.topics], [t.effect for t in expected.topics], 1e-7)
+        close(sum(topic["effect"] for topic in found["topics"]) + found["overlap"], found["value"] - found["empty"])
+        topics = {word.word: (word.topic, word.effect) for word in expected.words}
+        assert {word["word"]: word["topic"] for word in found["words"]} == {word: topic for word, (topic, _) in topics.items()}
+        close([topics[word["word"]][1] for word in found["words"]], [word["effect"] for word in found["words"]], 1e-7)
 
 
 def random_texts(n, seed):
@@ -358,7 +394,8 @@ def test_a_bigram_is_shared_by_its_words(documents, page_of):
     data = content(model)
     kept = [number for number, word in enumerate(data["model"]["words"]) if word == "not good"]
     phi = np.frombuffer(base64.b64decode(data["model"]["phi"]), "<u2").reshape(-1, 2)[kept]
-    data["model"] |= {"words": ["not good"], "phi": base64.b64encode(phi.tobytes()).decode(), "word_weights": [1.0]}
+    one = {"words": ["not good"], "phi": base64.b64encode(phi.tobytes()).decode(), "themes": None, "word_weights": [1.0]}
+    data["model"] |= one
     result = page_of(data).evaluate("text => model.analyse(text)", "Not, good. Good not")
     assert [(token["begin"], token["end"]) for token in result["tokens"]] == [(0, 3), (5, 9)]
     assert result["nKnown"] == 0
@@ -380,9 +417,8 @@ def test_relevant_words_are_those_of_the_package(relevance, fitted, page_of):
     probability = estimator.components_[2, vocabulary[expected[2][0]]]
     assert found[2][0]["probability"] == pytest.approx(probability)
     shares = estimator.topic_shares_ / estimator.topic_shares_.sum()
-    assert found[2][0]["lift"] == pytest.approx(
-        probability / (shares @ estimator.components_)[vocabulary[expected[2][0]]], rel=1e-4
-    )
+    frequency = (shares @ estimator.components_)[vocabulary[expected[2][0]]]
+    assert found[2][0]["lift"] == pytest.approx(probability / frequency, rel=1e-4)
 
 
 @pytest.mark.slow
@@ -398,6 +434,47 @@ def test_what_the_page_cannot_do_it_says(documents, fitted, page_of):
 
 
 # What the page holds.
+
+
+@pytest.mark.parametrize("case", ["gaussian", "five classes", "labels"])
+def test_themes_are_as_near_as_is_said(case, fitted):
+    model = fitted(case)
+    data = content(model)
+    names = {word: column for column, word in enumerate(model_of(model).names)}
+    themes = model[-1].components_[:, [names[word] for word in data["model"]["words"]]].T
+    themes = np.maximum(themes.astype(np.float64), 1e-12)
+    off = np.abs(decoded_themes(data) / themes - 1)
+    assert off[themes >= themes.max(axis=1, keepdims=True) / 8].max() < 0.031
+    assert 0 < off.max() < 0.12
+    assert len(base64.b64decode(data["model"]["themes"]["depth"])) == themes.size
+
+
+def test_themes_of_any_size_are_as_near_as_is_said(fitted):
+    model = copy.deepcopy(fitted("gaussian"))
+    rng = np.random.default_rng(0)
+    themes = np.exp(rng.uniform(-40, 0, model[-1].components_.shape))
+    model[-1].components_ = themes / themes.sum(axis=1, keepdims=True)
+    data = content(model)
+    names = {word: column for column, word in enumerate(model_of(model).names)}
+    themes = np.maximum(model[-1].components_[:, [names[word] for word in data["model"]["words"]]].T, 1e-12)
+    off = np.abs(decoded_themes(data) / themes - 1)
+    assert off[themes >= themes.max(axis=1, keepdims=True) / 8].max() < 0.031
+    assert 0.05 < off.max() < 0.12
+
+
+@pytest.mark.parametrize("case", ["topics", "no themes"])
+def test_topics_that_infer_are_read_where_there_are_no_others(case, fitted, page_of):
+    data = content(fitted(case))
+    assert data["model"]["themes"] is None
+    assert page_of(data).evaluate("model.themes === model.phi")
+
+
+def test_words_are_as_many_as_keep_the_page_small(monkeypatch):
+    data = make_topics(n_docs=60, n_words=6000, n_topics=2, n_outputs=1, random_state=0)
+    monkeypatch.setattr(sys.modules["mirrorlda.report.content"], "_BYTES_OF_TOPICS", 1_200_000)
+    for n_topics, readability, n_words in ((50, 1.0, 6000), (50, 0.0, 6000), (60, 1.0, 5000), (60, 0.0, 6000)):
+        model = TopicRegressor(n_topics, n_epochs=1, readability=readability, random_state=0).fit(data.X, data.y)
+        assert len(content(model)["model"]["words"]) == n_words
 
 
 def test_the_most_frequent_words_are_kept(fitted):
@@ -445,6 +522,33 @@ def test_topics_have_the_order_of_describe_and_places_in_the_plane(case, fitted)
     assert np.abs(places).max() == 1
 
 
+@pytest.mark.parametrize("case", ["gaussian", "gaussian, several", "two classes", "five classes", "labels", "topics"])
+def test_topics_have_their_effects_ranges_and_words(case, fitted):
+    model = fitted(case)[-1]
+    page = content(fitted(case))["topics"]
+    names, values = effects(model)
+    n_topics = model.n_topics
+    assert page["effect_names"] == names
+    np.testing.assert_allclose(np.reshape(page["effects"], (-1, n_topics)), values, rtol=1e-5)
+    if case == "topics":
+        assert page["ranges"] is None
+        assert page["raising"] == page["lowering"] == [[]] * n_topics
+        return
+    np.testing.assert_allclose(page["ranges"], model.topic_effects_[1:], rtol=1e-5)
+    lines = describe(fitted(case), n_words=10).splitlines()[1:]
+    for topic, line in zip(page["order"], lines, strict=True):
+        said = " ".join([*page["raising"][topic], *page["lowering"][topic]])
+        assert " ".join(line.split()).endswith(said)
+
+
+def test_a_model_of_an_earlier_version_has_effects_without_ranges(fitted):
+    model = copy.deepcopy(fitted("gaussian"))
+    del model[-1].topic_effects_
+    page = content(model)["topics"]
+    assert page["ranges"] is None
+    assert len(page["effects"][0]) == 4
+
+
 def test_topics_that_are_alike_are_near_each_other(fitted):
     model = copy.deepcopy(fitted("topics"))
     components = model[-1].components_.copy()
@@ -457,14 +561,15 @@ def test_topics_that_are_alike_are_near_each_other(fitted):
 
 
 @pytest.mark.parametrize("case", ["gaussian", "ordinal"])
-def test_documents_are_those_with_most_of_a_topic(case, documents, fitted):
+def test_documents_are_those_that_show_a_topic_best(case, documents, fitted):
     texts, y = documents
     model = fitted(case)
     truths = targets("number", y)
     page = content(model, documents=texts, truths=truths)
     theta, predicted = model[-1].transform(model[0].transform(texts)), model.predict(texts)
+    numbers = typical_documents(model, texts)
     for topic, shown in enumerate(page["documents"]):
-        best = np.argsort(-theta[:, topic], kind="stable")[:3]
+        best = numbers[topic]
         assert [document["share"] for document in shown] == pytest.approx(theta[best, topic].tolist(), rel=1e-5)
         assert [document["prediction"] for document in shown] == [f"{predicted[d]:.4g}" for d in best]
         assert [document["truth"] for document in shown] == [f"{truths[d]:.4g}" for d in best]
@@ -657,7 +762,7 @@ def test_the_pieces_of_the_page_are_put_in_their_places_once(fitted, monkeypatch
     page = open_page(path)
     assert page.title() == title
     assert page.evaluate("[...order, getComputedStyle(document.body).color]") == [
-        *("model", "charts", "pieces", "header", "try", "topics", "quality", "page"),
+        *("model", "charts", "pieces", "try", "topics", "quality", "page"),
         title,
         "rgb(1, 2, 3)",
     ]

@@ -17,7 +17,7 @@ __all__ = ["report"]
 
 # Two that give names to the others, and those of the page, which share one scope.
 _SCRIPTS = ("model.js", "charts.js")
-_PAGE = ("pieces.js", "header.js", "try.js", "topics.js", "quality.js", "page.js")
+_PAGE = ("pieces.js", "try.js", "topics.js", "quality.js", "page.js")
 # What would end a script or a line of one, and halves of characters, which UTF-8 has no bytes for.
 _UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 

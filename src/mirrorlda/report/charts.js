@@ -299,7 +299,9 @@ const charts = (() => {
       const isOn = (o, y) =>
         Math.hypot(o.x - Math.max(x - half, Math.min(x + half, o.x)), o.y - Math.max(y - 9, Math.min(y, o.y))) < o.r - 2;
       const outside = [c.y + c.r + 12, c.y - c.r - 4].filter((y) => !circles.some((o) => o !== c && isOn(o, y)));
-      const y = [...(half < 1.15 * c.r ? [c.y + 4] : []), ...outside].find(isFree);
+      // Better over its neighbours than without a name, unless the name would hide the circle.
+      const inside = (most) => (half < most * c.r ? [c.y + 4] : []);
+      const y = [...inside(1.15), ...outside, ...inside(2.5)].find(isFree);
       if (y !== undefined) taken.push({ x, y, half });
       const text = y === undefined ? null : shape('text', { x, y, 'text-anchor': 'middle' }, c.name);
       return { topic: c.topic, title: c.title, state: c.state(), circle, text };

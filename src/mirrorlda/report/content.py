@@ -11,15 +11,20 @@ from typing import Any
 import numpy as np
 
 import mirrorlda
+from mirrorlda.inspect.topics import best_documents, lengths_of, topic_table
 from mirrorlda.method.fitted_model import FittedModel, estimator_of, model_of
 from mirrorlda.method.inference import FLOOR
 from mirrorlda.method.responses import Ordinal, link_of
 from mirrorlda.method.targets.classes import Classes, Labels
 from mirrorlda.method.targets.numbers import Numbers
+from mirrorlda.report.topic_map import places_of
 
 # Bytes that the topics may take of a page, and words that it has in any case.
-_BYTES_OF_PHI, _LEAST_WORDS = 3_000_000, 5000
-_STEPS = 65535
+_BYTES_OF_TOPICS, _LEAST_WORDS = 3_000_000, 5000
+# Numbers of 16 bits, for inference, and of 8, for reading.
+_STEPS, _READ_STEPS = 65535, 255
+# Of those that raise the prediction, and of those that lower it, in each topic.
+_MOVING_WORDS = 5
 _SHOWN_DOCUMENTS = 3
 _SHOWN_LETTERS = 600
 _SHOWN_LABELS = 5
@@ -28,9 +33,19 @@ _SHOWN_SETTING = 200
 _UNTOLD = ("n_jobs", "verbose", "n_topics")
 
 
-def _words_that_fit(n_topics: int) -> int:
-    """How many words keep the page below some 4 MB: 16 bits for each word and topic, as text a third more."""
-    return max(_LEAST_WORDS, int(_BYTES_OF_PHI * 0.75 / 2 / n_topics))
+def _words_that_fit(model: FittedModel) -> int:
+    """How many words keep the page below some 4 MB.
+
+    Each word has 16 bits a topic for inference, and 8 more for reading where the themes are not the same; as text a third more.
+    """
+    n_bytes = 2 if _reads_what_infers(model) else 3
+    return max(_LEAST_WORDS, int(_BYTES_OF_TOPICS * 0.75 / n_bytes / model.n_topics))
+
+
+def _reads_what_infers(model: FittedModel) -> bool:
+    """Whether the topics that people read are those that inference uses."""
+    phi = model.encoder.components
+    return model.components is phi or np.array_equal(model.components, phi)
 
 
 def content(
@@ -65,13 +80,12 @@ def content(
     ('regression', ['prediction'], 60, 50)
     """
     read = model_of(model)
-    max_words = _words_that_fit(read.n_topics) if max_words is None else max_words
+    max_words = _words_that_fit(read) if max_words is None else max_words
     if max_words < 1:
         raise ValueError(f"max_words must be at least 1, got {max_words}")
     shares = read.shares / read.shares.sum()
     frequencies = shares @ np.asarray(read.components, np.float64)
     chosen = np.argsort(-frequencies, kind="stable")[:max_words]
-    names, effects = read.effects()
     settings, other_settings = _settings(model, configuration or {})
     n_docs, seconds = settings.pop("n_docs", None), settings.pop("seconds", None)
     return {
@@ -85,16 +99,27 @@ def content(
         "n_docs": None if n_docs is None else int(n_docs),
         "seconds": None if seconds is None else _number(seconds),
         "model": _model(read, chosen),
-        "topics": {
-            "shares": _rounded(shares),
-            "effect_names": names,
-            "effects": [_rounded(row) for row in effects],
-            "order": read.order(),
-            "map": _map(np.asarray(read.components, np.float64), chosen),
-        },
+        "topics": _topics(read, shares, chosen),
         "history": {name: _rounded(values) for name, values in read.history.items()},
         "evaluation": None if evaluation is None else evaluation.as_json(),
         "documents": None if documents is None else _documents(read, list(documents), truths),
+    }
+
+
+def _topics(model: FittedModel, shares: np.ndarray, chosen: np.ndarray) -> dict[str, Any]:
+    """What is said of the topics, each in its own place, and their order."""
+    table = topic_table(model, n_words=2 * _MOVING_WORDS)
+    own = np.argsort(table.topics)
+    return {
+        "shares": _rounded(shares),
+        "effect_names": table.effect_names,
+        "effects": [_rounded(row) for row in table.effects[:, own]],
+        # Quantiles of 10 % and 90 %.
+        "ranges": None if table.ranges is None else [[_rounded(row) for row in end] for end in table.ranges[:, :, own]],
+        "raising": [table.raising[place] for place in own],
+        "lowering": [table.lowering[place] for place in own],
+        "order": table.topics,
+        "map": places_of(np.asarray(model.components, np.float64), chosen),
     }
 
 
@@ -111,7 +136,7 @@ def _model(model: FittedModel, chosen: np.ndarray) -> dict[str, Any]:
     levels, response = targets.levels, targets.response
     if isinstance(response, Ordinal) and not len(levels):
         levels = np.arange(response.n_levels)
-    low, phi = _encoded(np.asarray(model.components)[:, chosen].T)
+    low, phi = _encoded(np.asarray(model.encoder.components)[:, chosen].T)
     weights = model.encoder.word_weights
     return {
         "words": [str(word) for word in chosen.tolist()] if names is None else [names[word] for word in chosen.tolist()],
@@ -123,6 +148,7 @@ def _model(model: FittedModel, chosen: np.ndarray) -> dict[str, Any]:
         "alpha": layers.alpha.tolist(),
         "phi": phi,
         "phi_low": low,
+        "themes": None if _reads_what_infers(model) else _encoded_themes(np.asarray(model.components)[:, chosen].T),
         "word_weights": None if weights is None else _rounded(weights[chosen]),
         "count_scale": "log" if model.is_logarithmic else "linear",
         "U": np.asarray(model.U, np.float64).tolist(),
@@ -150,35 +176,33 @@ def _encoded(phi: np.ndarray) -> tuple[float, str]:
     return low, base64.b64encode(numbers.astype("<u2").tobytes()).decode("ascii")
 
 
-def _map(components: np.ndarray, chosen: np.ndarray) -> list[list[float]]:
-    """Topics in the plane, Jensen-Shannon distances kept as well as two dimensions can; words not chosen count as one."""
-    p = components[:, chosen]
-    p = np.maximum(np.hstack([p, 1 - p.sum(axis=1, keepdims=True)]), FLOOR)
-    n_topics = len(p)
-    entropy = -(p * np.log(p)).sum(axis=1)
-    squares = np.zeros((n_topics, n_topics))
-    for topic in range(1, n_topics):
-        mean = (p[:topic] + p[topic]) / 2
-        divergence = -(mean * np.log(mean)).sum(axis=1) - (entropy[:topic] + entropy[topic]) / 2
-        squares[topic, :topic] = squares[:topic, topic] = np.maximum(divergence, 0)
-    centred = squares - squares.mean(axis=0) - squares.mean(axis=1, keepdims=True) + squares.mean()
-    values, vectors = np.linalg.eigh(-centred / 2)
-    places = np.zeros((n_topics, 2))
-    for axis, number in enumerate(range(n_topics - 1, max(n_topics - 3, -1), -1)):
-        vector = vectors[:, number]
-        # An eigenvector has no sign of its own: the farthest topic is on the positive side.
-        places[:, axis] = vector * np.sign(vector[np.argmax(np.abs(vector))]) * math.sqrt(max(values[number], 0.0))
-    places /= np.abs(places).max() or 1.0
-    return places.round(4).tolist()
+def _encoded_themes(themes: np.ndarray) -> dict[str, Any]:
+    """Of each word its largest entry, as `_encoded` has it, and 8 bits for how far each entry is below that.
+
+    An entry is the largest times exp(-deepest u^2) with u = 0, 1/255, ..., 1. The square makes steps small where a word is
+    frequent: at exp(-d) times the largest, half a step is sqrt(deepest d) / 255 of the entry. The deepest that there can be is
+    ln(1 / FLOOR) = 27.6, so an entry is off by at most 3 % down to an eighth of the largest, and by 12 % at worst.
+    """
+    themes = np.clip(themes.astype(np.float64), FLOOR, 1.0)
+    largest = themes.max(axis=1, keepdims=True)
+    depths = np.log(largest / themes)
+    deepest = float(depths.max())
+    numbers = np.rint(_READ_STEPS * np.sqrt(depths / deepest)) if deepest > 0 else depths
+    low, encoded = _encoded(largest)
+    depth = base64.b64encode(numbers.astype(np.uint8).tobytes()).decode("ascii")
+    return {"largest": encoded, "low": low, "depth": depth, "deepest": deepest}
 
 
 def _documents(model: FittedModel, texts: list[str], truths: Any) -> list[list[dict[str, Any]]]:
-    """For each topic the documents with most of it."""
+    """For each topic the documents that show it best."""
     truths = None if truths is None else list(truths)
     if truths is not None and len(truths) != len(texts):
         raise ValueError(f"truths has {len(truths)} entries, but there are {len(texts)} documents")
-    theta = model.proportions(model.count(texts)) if texts else np.zeros((0, model.n_topics))
-    best = np.argsort(-theta, axis=0, kind="stable")[:_SHOWN_DOCUMENTS].T
+    theta, best = np.zeros((0, model.n_topics)), np.zeros((model.n_topics, 0), np.int64)
+    if texts:
+        counts = model.count(texts)
+        theta = model.proportions(counts)
+        best = best_documents(theta, lengths_of(counts), _SHOWN_DOCUMENTS)
     shown = np.unique(best)
     columns = model.columns(theta[shown]) if len(shown) else {}
     predictions = {int(number): _prediction(model, columns, row) for row, number in enumerate(shown)}

@@ -5,16 +5,26 @@
 // compares them.
 //
 //   mirrorlda.decode(data) -> model, with
-//     words, phi (n_words x n_topics, row by row), nTopics, outputs,
-//     analyse(text, output = null) -> {tokens: [{begin, end, effect, topic}], nWords, nKnown, theta, scores, value, average, output,
-//       values, probabilities, words: [{word, count, effect, topic}], topics: [{topic, share, effect}]},
+//     words, phi, themes (both n_words x n_topics, row by row), nTopics, outputs,
+//     analyse(text, output = null) -> {tokens: [{begin, end, effect, topic}], nWords, nKnown, theta, scores, value, empty,
+//       average, output, values, probabilities, words: [{word, count, effect, topic}], topics: [{topic, share, effect}],
+//       overlap, leaveOut},
 //     relevantWords(topic, relevance, n) -> [{word, probability, lift, relevance}].
 //
-// nWords counts the words of the text that are no stop words, nKnown those of them that the model has. `value` is what is explained:
-// the predicted number of `output`, or log odds; `average` is that of the average document. The effect of a token is its word's effect
-// over the word's occurrences, and half of that of a bigram that it is part of, so that all add up to the words' effects. `topic` is the
-// topic that a word most probably comes from, in this text. A model without outputs, or with a response that the page does not know,
-// has null for value, average, output, values, probabilities and effects. `lift` is p(word | topic) / p(word).
+// phi infers the proportions theta, and does nothing else. What people read of topics, and which words are a topic's, comes from
+// the themes; a model that has none of its own reads phi.
+//
+// nWords counts the words of the text that are no stop words, nKnown those of them that the model has. `value` is what is
+// explained: the predicted number of `output`, or log odds; `empty` is that of a text without words, `average` that of the average
+// document. The effect of a token is its word's effect over the word's occurrences, and half of that of a bigram that it is part
+// of, so that all add up to the words' effects. `topic` is the topic that a word most probably comes from, in this text.
+//
+// The effect of a topic is the value less that of the text with each count reduced by the topic's part of it. Each takes an
+// inference, so they are not there at once: `leaveOut` has a function for each topic, which fills in its effect. After the last of
+// them, `overlap` is what is missing from the sum of the effects to value - empty.
+//
+// A model without outputs, or with a response that the page does not know, has null for value, empty, average, output, values,
+// probabilities, overlap and effects, and nothing to leave out. `lift` is p(word | topic) / p(word).
 const mirrorlda = (() => {
   const FLOOR = 1e-12, LOG_FLOOR = Math.log(FLOOR);
   const ETA = 0.5, MAX_STEPS = 40, SLACK = 1e-9;
@@ -368,10 +378,14 @@ const mirrorlda = (() => {
 
   // Explanations
 
-  const NOTHING = {value: null, average: null, output: null, values: null, probabilities: null};
+  const NOTHING = {value: null, empty: null, average: null, output: null, values: null, probabilities: null};
 
   function scoresOf(U, theta) {
     return U.map((row) => row.reduce((sum, weight, k) => sum + weight * theta[k], 0));
+  }
+
+  function valueAt(model, theta, output) {
+    return RESPONSES[model.response.kind].explained(model.response, scoresOf(model.U, theta), output).value;
   }
 
   // The prediction and the explained value, and h, the gradient of that with respect to theta.
@@ -384,21 +398,30 @@ const mirrorlda = (() => {
     const {value, slopes} = kind.explained(model.response, scores, chosen);
     return {
       ...NOTHING, ...kind.predicted(model.response, scores), scores, value, output: chosen,
-      average: kind.explained(model.response, scoresOf(model.U, model.shares), chosen).value,
+      empty: valueAt(model, model.emptyTheta, chosen), average: valueAt(model, model.shares, chosen),
       h: Float64Array.from(theta, (_, k) => slopes.reduce((sum, slope, at) => sum + slope * model.U[at][k], 0)),
     };
   }
 
-  function topicEffects(model, theta, h) {
-    const mean = h ? h.reduce((sum, weight, k) => sum + model.shares[k] * weight, 0) : 0;
-    const topics = Array.from(theta, (share, topic) => ({topic, share, effect: h ? share * (h[topic] - mean) : null}));
-    return topics.sort((a, b) => (h ? Math.abs(b.effect) - Math.abs(a.effect) : b.share - a.share));
+  // Which part of each word is each topic's: themes theta over its sum. T: rows of the themes of the document's words.
+  function partsOf(T, theta) {
+    const K = theta.length, parts = new Float64Array(T.length);
+    for (let at = 0; at < T.length; at += K) {
+      let sum = 0;
+      for (let k = 0; k < K; ++k) sum += parts[at + k] = T[at + k] * theta[k];
+      for (let k = 0; k < K; ++k) parts[at + k] /= Math.max(sum, TINY);
+    }
+    return parts;
   }
 
-  function likeliestTopic(phi, K, word, theta) {
-    let best = 0;
-    for (let k = 1; k < K; ++k) if (theta[k] * phi[word * K + k] > theta[best] * phi[word * K + best]) best = k;
-    return best;
+  function withoutTopic(x, parts, K, topic) {
+    return x.map((count, i) => Math.max(count * (1 - parts[i * K + topic]), 0));
+  }
+
+  function rowsOf(matrix, K, numbers) {
+    const rows = new Float64Array(numbers.length * K);
+    numbers.forEach((number, i) => rows.set(matrix.subarray(number * K, (number + 1) * K), i * K));
+    return rows;
   }
 
   function tokenEffects({singles, pairs}, effects) {
@@ -419,35 +442,42 @@ const mirrorlda = (() => {
     if (!model.definition) throw new Error('this model cannot read text: how its words were counted is not known');
     const K = model.nTopics, tokens = tokenised(model, text), counts = counted(tokens);
     const numbers = Int32Array.from(counts.keys()).sort();
-    const P = new Float64Array(numbers.length * K), x = new Float64Array(numbers.length);
+    const P = rowsOf(model.phi, K, numbers), x = new Float64Array(numbers.length);
     numbers.forEach((number, i) => {
-      P.set(model.phi.subarray(number * K, (number + 1) * K), i * K);
       const count = counts.get(number);
       x[i] = (model.isLogarithmic ? Math.log2(1 + count) : count) * (model.wordWeights ? model.wordWeights[number] : 1);
     });
     const {theta, layers} = forward(model, P, x);
     const {h, ...prediction} = explained(model, theta, output);
     const gradient = h && reverse(model, P, x, layers, h);
+    const parts = partsOf(rowsOf(model.themes, K, numbers), theta);
     const effects = new Map(), words = [];
     numbers.forEach((number, i) => {
       const count = counts.get(number), effect = gradient ? gradient[i] * x[i] : null;
-      const topic = likeliestTopic(model.phi, K, number, theta);
+      const topic = largest(parts.subarray(i * K, (i + 1) * K));
       effects.set(number, {effect, topic, single: effect / count});
       words.push({word: model.words[number], count, effect, topic});
     });
     words.sort((a, b) => (gradient ? Math.abs(b.effect) - Math.abs(a.effect) : b.count - a.count));
-    return {
+    const {value, empty} = prediction, topics = Array.from(theta, (share, topic) => ({topic, share, effect: null}));
+    const analysis = {
       tokens: tokenEffects(tokens, effects), nWords: tokens.singles.length,
       nKnown: tokens.singles.filter((single) => single.number >= 0).length,
-      theta: Array.from(theta), ...prediction, words, topics: topicEffects(model, theta, h),
+      theta: Array.from(theta), ...prediction, words, topics, overlap: h ? value - empty : null,
     };
+    analysis.leaveOut = !h ? [] : topics.map((left) => () => {
+      const without = forward(model, P, withoutTopic(x, parts, K, left.topic)).theta;
+      left.effect = value - valueAt(model, without, prediction.output);
+      analysis.overlap -= left.effect;
+    });
+    return analysis;
   }
 
   // p(w|t)^relevance ln(p(w|t) / p(w)), as in mirrorlda.topics.relevant_words; from a relevance of 0.5 to 1 the logarithm's power falls.
   function relevantWords(model, topic, relevance, n) {
     const K = model.nTopics, power = Math.min(1, 2 - 2 * relevance), best = [];
     for (let word = 0; word < model.words.length; ++word) {
-      const p = Math.max(model.phi[word * K + topic], TINY), lift = p / model.frequencies[word], log = Math.log(lift);
+      const p = Math.max(model.themes[word * K + topic], TINY), lift = p / model.frequencies[word], log = Math.log(lift);
       const value = p ** relevance * (power === 0 ? 1 : log > 0 ? log ** power : log);
       if (best.length === n && !(value > best[n - 1].relevance)) continue;
       let at = best.length;
@@ -458,23 +488,32 @@ const mirrorlda = (() => {
     return best;
   }
 
-  // phi = exp(low (1 - q / 65535)), q of 16 bits.
-  function decodedPhi(encoded, low) {
-    const values = new Float64Array(65536), bytes = atob(encoded), phi = new Float64Array(bytes.length / 2);
+  // exp(low (1 - q / 65535)), q of 16 bits.
+  function decoded(encoded, low) {
+    const values = new Float64Array(65536), bytes = atob(encoded), numbers = new Float64Array(bytes.length / 2);
     for (let q = 0; q < 65536; ++q) values[q] = Math.max(Math.exp(low * (1 - q / 65535)), FLOOR);
-    for (let i = 0; i < phi.length; ++i) phi[i] = values[bytes.charCodeAt(2 * i) | bytes.charCodeAt(2 * i + 1) << 8];
-    return phi;
+    for (let i = 0; i < numbers.length; ++i) numbers[i] = values[bytes.charCodeAt(2 * i) | bytes.charCodeAt(2 * i + 1) << 8];
+    return numbers;
+  }
+
+  // The largest entry of each word times exp(-deepest (q / 255)^2), q of 8 bits.
+  function decodedThemes({largest, low, depth, deepest}, K) {
+    const tops = decoded(largest, low), bytes = atob(depth), themes = new Float64Array(bytes.length);
+    const parts = Float64Array.from({length: 256}, (_, q) => Math.exp(-deepest * (q / 255) ** 2));
+    for (let i = 0; i < themes.length; ++i) themes[i] = Math.max(tops[Math.floor(i / K)] * parts[bytes.charCodeAt(i)], FLOOR);
+    return themes;
   }
 
   function decode(data) {
     const {words, definition, n_topics: nTopics} = data.model;
-    const phi = decodedPhi(data.model.phi, data.model.phi_low);
+    const phi = decoded(data.model.phi, data.model.phi_low);
+    const themes = data.model.themes ? decodedThemes(data.model.themes, nTopics) : phi;
     const total = data.topics.shares.reduce((sum, share) => sum + share, 0);
     const shares = data.topics.shares.map((share) => share / total);
     const frequencies = new Float64Array(words.length);
-    product(phi, nTopics, shares, frequencies);
+    product(themes, nTopics, shares, frequencies);
     const model = {
-      words, phi, nTopics, shares, frequencies, definition, outputs: data.outputs,
+      words, phi, themes, nTopics, shares, frequencies, definition, outputs: data.outputs,
       numbers: new Map(words.map((word, number) => [word, number])),
       // A stop word is itself read as text.
       stopWords: new Set((definition?.stop_words ?? []).flatMap((text) => wordsOf(text, definition.lowercase).map(({word}) => word))),
@@ -483,6 +522,7 @@ const mirrorlda = (() => {
       wordWeights: data.model.word_weights, isLogarithmic: data.model.count_scale === 'log',
       U: data.model.U, response: data.model.response,
     };
+    model.emptyTheta = forward(model, new Float64Array(0), new Float64Array(0)).theta;
     model.analyse = (text, output = null) => analyse(model, text, output);
     model.relevantWords = (topic, relevance, n) => relevantWords(model, topic, relevance, n);
     return model;

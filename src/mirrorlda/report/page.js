@@ -3,9 +3,17 @@
 // How the model was made; and all sections put into their places.
 
 const glossary = () => {
-  const unit = task === 'regression' ? 'In the unit of the target.' : 'In log odds.';
-  const effect = 'Of a topic: how far the prediction for a text of this topic alone is from that for the average text. '
-    + `Of a word: how much its occurrences move the prediction for this text. ${unit}`;
+  const isOfMany = task === 'classification' && !isBinary;
+  const unit = task === 'regression' ? 'In the unit of the target.'
+    : isOfMany ? 'On a text in log odds; in general in the logarithm of a class\u2019s probability, over the mean of all classes.'
+      : 'In log odds.';
+  const ofTopic = ranges
+    ? 'Of a topic on a text: the prediction less that for the same text without the topic\u2019s part of each word. '
+      + 'Of a topic in general: the mean of that over texts; one text in ten is below the first of the two ends, one above the second.'
+    : 'Of a topic: how far the prediction for a text of this topic alone is from that for the average text.';
+  const effect = `${ofTopic} Of a word: how much its occurrences move the prediction for this text. ${unit}`;
+  const overlap = 'What two topics do together is not the sum of what each does alone: where one is left out, the other may stand in '
+    + 'for it. The overlap is what is missing from the sum of the topics\u2019 effects to the effect of the whole text.';
   const relevance = 'What orders the words of a topic: '
     + 'between how frequent a word is in the topic and how much more frequent than elsewhere.';
   const logOdds = 'The logarithm of p / (1 \u2212 p): '
@@ -14,6 +22,7 @@ const glossary = () => {
     [['Topic', 'A probability for every word. A text is a mixture of topics.']],
     [['Share', 'The part of a text, or of the corpus, that a topic makes up. Shares add up to 100\u00a0%.']],
     task === 'topics' ? null : [['Effect', effect]],
+    hasEffects && data.model.definition ? [['Overlap', overlap]] : null,
     [['Relevance', relevance]],
     task === 'topics' || task === 'regression' ? null : [['Log odds', logOdds]]);
 };

@@ -9,6 +9,9 @@ const { task, outputs, topics, evaluation } = data;
 const { nTopics } = model;
 const { shares, effect_names: effectNames } = topics;
 const effects = topics.effects.map((row) => row.map((value) => value ?? 0));
+// Quantiles of 10 % and 90 % over texts; files of earlier versions have none.
+const ranges = topics.ranges && topics.ranges.map((rows) => rows.map((row) => row.map((value) => value ?? 0)));
+const rangeOf = (row, topic) => ranges && ranges.map((rows) => rows[row][topic]);
 const isBinary = task === 'classification' && outputs.length === 2;
 const noun = { regression: 'target', classification: 'class', multilabel: 'label' }[task];
 // A response of the user's own is not known to the page: it shows topics only.
@@ -46,6 +49,16 @@ const cached = (compute) => {
 const wordsOf = cached((topic, relevance, n) => model.relevantWords(topic, relevance, n));
 const firstWords = (topic, n) =>
   wordsOf(topic, DEFAULT_RELEVANCE, WORDS_OF_A_TOPIC).slice(0, n).map((w) => w.word);
+
+// One word for each topic, where there is room for no more: its first one that no larger topic has.
+const names = (() => {
+  const found = [];
+  for (const topic of range(nTopics).sort((a, b) => shares[b] - shares[a])) {
+    const words = firstWords(topic, WORDS_OF_A_TOPIC);
+    found[topic] = words.find((word) => !found.includes(word)) ?? words[0] ?? '';
+  }
+  return found;
+})();
 
 const onceAFrame = (run) => {
   let isWaiting = false;
@@ -101,21 +114,24 @@ const bar = (value, tick = null) =>
     tick === null ? null : h('i', { class: 'tick', style: { left: onPercent(tick) } }));
 const barKind = (value, largest) => ({ up: 'positive', down: 'negative' }[side(value, largest)] ?? null);
 // A bar from zero to the value, on an axis that all bars of a group share.
-const sidedBar = (value, [low, high]) => {
+// A range over texts is a thin line on it.
+const sidedBar = (value, [low, high], ends = null) => {
   const at = (v) => (v - low) / (high - low || 1);
   const [from, to] = [at(Math.min(0, value)), at(Math.max(0, value))];
   return h('span', { class: 'track', 'aria-hidden': 'true' },
     h('i', { class: barKind(value, largestOf([low, high])), style: { left: onPercent(from), width: onPercent(to - from) } }),
+    ends && h('i', { class: 'range', style: { left: onPercent(at(ends[0])), width: onPercent(at(ends[1]) - at(ends[0])) } }),
     h('i', { class: 'zero', style: { left: onPercent(at(0)) } }));
 };
 const signedText = (value, largest) =>
   h('span', { class: `number ${side(value, largest)}` }, signed(value, largest));
 const sidedRows = (items) => {
   const values = items.map((item) => item.effect);
-  const [axis, largest] = [withZero(values), largestOf(values)];
-  return h('ul', { class: 'bars' }, ...items.map(({ name, times, effect }) =>
+  const axis = withZero([...values, ...items.flatMap((item) => item.ends ?? [])]);
+  const largest = largestOf(values);
+  return h('ul', { class: 'bars' }, ...items.map(({ name, times, effect, ends = null }) =>
     h('li', {},
       h('span', { class: 'named', title: name }, name, times > 1 ? ` \u00d7\u2009${times}` : ''),
-      sidedBar(effect, axis),
+      sidedBar(effect, axis, ends),
       signedText(effect, largest))));
 };

@@ -17,7 +17,7 @@ const SMALL_PERCENT = Number(Math.min(1.5, 30 / nTopics).toPrecision(2));
 const isSmall = (topic) => 100 * shares[topic] < SMALL_PERCENT;
 const rowOf = (topic) => (view.row === STRONGEST ? argmax(effects.map((row) => row[topic])) : view.row);
 const effectOf = (topic) => (effects.length ? effects[rowOf(topic)][topic] : 0);
-const probabilityIn = (topic, word) => model.phi[word * nTopics + topic];
+const probabilityIn = (topic, word) => model.themes[word * nTopics + topic];
 const timesCorpus = (topic, word) => probabilityIn(topic, word) / model.frequencies[word];
 const isFound = (topic) => view.word >= 0 && timesCorpus(topic, view.word) > 1;
 const effectUnit = (row) => {
@@ -54,17 +54,30 @@ const wordItems = (topic) => {
   return words.map((w) => h('li', { class: kind(w), style: { '--size': size(w) } }, w.word));
 };
 
+// Words that move the prediction are known for one value: the first target, or that which the topic has most effect for.
+const movedRow = (topic) => (task === 'regression' ? 0 : argmax(effects.map((row) => row[topic])));
+const movingNodes = (topic) => {
+  if (!effects.length || rowOf(topic) !== movedRow(topic)) return [];
+  const line = (kind, label, words) => (words.length
+    ? h('p', { class: 'moving' }, h('span', { class: kind }, label), ' ', words.join(' ')) : null);
+  return present(line('up', 'raise', topics.raising[topic]), line('down', 'lower', topics.lowering[topic]));
+};
+
 const effectNodes = (topic, axis, largest) => {
   const row = rowOf(topic);
+  const ends = rangeOf(row, topic);
   const value = effects[row][topic];
   const lowest = range(effects.length).sort((a, b) => effects[a][topic] - effects[b][topic]).slice(0, 2);
   const against = view.row === STRONGEST && task === 'classification' ? lowest.filter((r) => effects[r][topic] < 0) : [];
   return present(
     h('p', { class: `effect ${side(value, largest)}` },
       signed(value, largest), ' ', h('small', {}, swatchOf(row), effectUnit(row))),
-    sidedBar(value, axis),
+    sidedBar(value, axis, ends),
+    ends && h('p', { class: 'range-text number' }, `8 of 10 texts: ${rangeText(ends, largestOf(axis))}`),
     against.length ? h('p', { class: 'against' }, `against ${listed(against.map((r) => effectNames[r]))}`) : null);
 };
+
+const rangeText = (ends, largest) => ends.map((end) => fixed(end, decimalsFor(largest))).join(' to ');
 
 const quoted = (document) => {
   const about = present(
@@ -86,7 +99,8 @@ const detailNodes = (topic) => {
       h('li', {}, h('span', { class: 'named' }, w.word), bar(w.probability / top, tick(w)),
         h('span', { class: 'number' }, rate(w.probability))))),
     several ? h('h4', {}, `Effect on each ${noun}`) : null,
-    several ? sidedRows(rows.map((row) => ({ name: effectNames[row], effect: effects[row][topic] }))) : null,
+    several ? sidedRows(rows.map((row) => (
+      { name: effectNames[row], effect: effects[row][topic], ends: rangeOf(row, topic) }))) : null,
     documents.length ? h('h4', {}, 'Documents that show it best') : null,
     documents.map(quoted));
 };
@@ -96,6 +110,7 @@ const makeCard = (topic) => {
   const card = {
     words: h('ul', { class: 'words', 'aria-label': `Words of topic ${topic}` }),
     effect: h('div'),
+    moving: h('div'),
     here: h('p', { class: 'here' }),
     details: h('div'),
   };
@@ -110,7 +125,7 @@ const makeCard = (topic) => {
         h('h3', { id: `topic-${topic}-title` }, `Topic ${topic}`),
         h('span', { class: 'share number' }, `${percent(shares[topic])} of the corpus`)),
       effects.length ? card.effect : bar(shares[topic] / Math.max(...shares))),
-    h('div', {}, card.words, card.here),
+    h('div', {}, card.words, card.moving, card.here),
     card.more);
   return card;
 };
@@ -145,12 +160,16 @@ const likeWord = (typed) => {
 const topicsIntroduction = () => {
   const strip = 'The strip is the corpus: each topic as wide as its share of it';
   if (task === 'topics') return `A topic is a set of words that go together. ${strip}.`;
-  const does = task === 'regression' ? 'raises or lowers the prediction'
-    : isBinary ? `speaks for ${outputs[1]} (+) or for ${outputs[0]} (\u2212)`
-      : `speaks for some ${task === 'multilabel' ? 'labels' : 'classes'} and against others`;
   const coloured = several && task !== 'regression' && effects.length <= MOST_COLOURS
     ? `the ${noun} that it speaks for most` : 'its effect';
-  return `A topic is a set of words that go together and ${does}. ${strip}, coloured by ${coloured}.`;
+  const what = task === 'regression' ? 'the prediction'
+    : isBinary ? `the log odds of ${outputs[1]}`
+      : task === 'multilabel' ? 'the log odds of a label' : 'the log probability of a class';
+  const does = ranges
+    ? `Its effect is how far its words move ${what} of a text: a bar is the mean over texts, `
+      + 'a thin line reaches over 8 of 10 texts. Some of its words raise it, others lower it.'
+    : `Its effect is how far ${what} of a text of this topic alone is from that of the average text.`;
+  return `A topic is a set of words that go together. ${does} ${strip}, coloured by ${coloured}.`;
 };
 
 const stripEnds = () => {
@@ -174,7 +193,7 @@ const makeTopics = () => {
   const ends = h('p', { class: 'strip-ends' });
   const colours = h('ul', { class: 'colours', 'aria-label': 'Colours of the strip and the map' });
   const map = h('div');
-  const mapNote = h('p', { class: 'note' });
+  const mapNote = h('p', { class: 'note map-note' });
   const found = h('div', { class: 'found-in', role: 'status', hidden: true });
   const work = slices();
   const onStripOrMap = (topic) => present([strip, map].map((group) => group.querySelector(`[data-topic="${topic}"]`)));
@@ -205,7 +224,7 @@ const makeTopics = () => {
       type: 'button', 'data-topic': topic, tabindex: -1, title: titleOf(topic), 'aria-label': titleOf(topic),
       style: { width: onPercent(shares[topic]), 'flex-grow': shares[topic], background: colourOf(topic, largest) },
       click: () => chooseTopic(topic),
-    }, h('span', { class: 'unseen' }, firstWords(topic, 1)));
+    }, h('span', { class: 'unseen' }, names[topic]));
   const drawStrip = (shown, largest) => {
     strip.replaceChildren(...shown.map((topic) => stripPart(topic, largest)));
     fitNames();
@@ -222,7 +241,7 @@ const makeTopics = () => {
       + `The area is the share${coloured}.`;
     const circles = shown.map((topic) => ({
       topic, at: topics.map[topic], share: shares[topic], colour: colourOf(topic, largest),
-      name: firstWords(topic, 1)[0] ?? '', title: titleOf(topic), state: () => stateOfTopic(topic),
+      name: names[topic], title: titleOf(topic), state: () => stateOfTopic(topic),
     }));
     const label = 'Map of topics: near ones have words in common; the area is the share. Arrow keys move, Enter selects.';
     map.replaceChildren(responsive(charts.topicMap({ topics: circles, label, select: (topic) => chooseTopic(topic) })));
@@ -231,10 +250,14 @@ const makeTopics = () => {
   const arrange = () => {
     const order = topicOrder();
     const values = order.map(effectOf);
-    const [axis, largest] = [withZero(values), largestOf(values)];
+    const axis = withZero([...values, ...order.flatMap((topic) => rangeOf(rowOf(topic), topic) ?? [])]);
+    const largest = largestOf(values);
     const [large, small] = [order.filter((topic) => !isSmall(topic)), order.filter(isSmall)];
     if (effects.length) {
-      order.forEach((topic) => cards[topic].effect.replaceChildren(...effectNodes(topic, axis, largest)));
+      order.forEach((topic) => {
+        cards[topic].effect.replaceChildren(...effectNodes(topic, axis, largest));
+        cards[topic].moving.replaceChildren(...movingNodes(topic));
+      });
     }
     list.replaceChildren(...large.map((topic) => cards[topic].node));
     if (small.length) {
@@ -286,7 +309,7 @@ const makeTopics = () => {
   };
 
   const searchBox = h('input', {
-    type: 'search', id: 'search', autocomplete: 'off', spellcheck: 'false', placeholder: firstWords(topics.order[0], 1)[0],
+    type: 'search', id: 'search', autocomplete: 'off', spellcheck: 'false', placeholder: names[topics.order[0]],
     input: search,
   });
   const slide = onceAFrame(refill);

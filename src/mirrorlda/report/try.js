@@ -2,11 +2,19 @@
 
 // Try it: a text, its prediction, and what its words and topics do to it.
 
+const MOST_TOPICS = 6;
+const POINT = 'Point at a topic to see its words in the text.';
+// Beside the strongest, what has so little of it is nothing to look at.
+const FAINT = 0.02;
+
 const outputName = (output) =>
   (task === 'regression' && outputs[output] === 'prediction' ? 'the prediction' : outputs[output]);
 const unitOf = (output) => (task === 'regression' ? `on ${outputName(output)}` : `on the log odds of ${outputName(output)}`);
-// Beside the strongest topics, words of a text without a stance stay pale.
-const faintest = (output) => 0.02 * largestOf(effects[Math.min(output, effects.length - 1)] ?? []);
+// Words of a text without a stance stay pale.
+const faintest = (output) => {
+  const row = Math.min(output, effects.length - 1);
+  return FAINT * largestOf([effects, ...(ranges ?? [])].flatMap((rows) => rows[row] ?? []));
+};
 
 const probabilityRows = (probabilities, names, order, chosen) =>
   h('ul', { class: 'bars' }, ...order.slice(0, MOST_ROWS).map((i) =>
@@ -59,18 +67,43 @@ const prediction = ({ values, probabilities, output }) => {
   return [h('p', { class: 'big', id: 'prediction' }, ...big), probabilityRows(probabilities, outputs, order, output)];
 };
 
-const mixture = (analysis) => {
+const sharesOf = (analysis) => {
   const shown = range(nTopics).sort((a, b) => analysis.theta[b] - analysis.theta[a])
-    .filter((topic, i) => i === 0 || (i < 6 && analysis.theta[topic] >= 0.01));
-  const effectOf = new Map(analysis.topics.map((t) => [t.topic, t.effect]));
-  const largest = hasEffects ? largestOf([...effectOf.values()]) : 1;
-  return h('ul', { class: 'bars' }, ...shown.map((topic) =>
-    h('li', { class: 'share-row' },
-      h('span', { class: 'line' }, topicLink(topic),
-        h('span', { class: 'number' }, percent(analysis.theta[topic]),
-          ...(hasEffects ? [' \u00b7 ', signedText(effectOf.get(topic), largest)] : []))),
+    .filter((topic, i) => i === 0 || (i < MOST_TOPICS && analysis.theta[topic] >= 0.01));
+  return [h('h3', {}, 'Topics of this text'), h('p', { class: 'note' }, POINT), h('ul', { class: 'bars' }, ...shown.map((topic) =>
+    h('li', { class: 'share-row', 'data-of': topic },
+      h('span', { class: 'line' }, topicLink(topic), h('span', { class: 'number' }, percent(analysis.theta[topic]))),
       bar(analysis.theta[topic]),
-      h('span', { class: 'words' }, firstWords(topic, 6).join(' ')))));
+      h('span', { class: 'words' }, firstWords(topic, 6).join(' ')))))];
+};
+
+// What topics do to the prediction, the strongest first; with what they do together, all adds up.
+const topicEffects = ({ topics: found, overlap, value, empty, output }) => {
+  const order = [...found].sort((a, b) => Math.abs(b.effect) - Math.abs(a.effect));
+  const least = FAINT * Math.max(Math.abs(order[0].effect), Math.abs(overlap));
+  const isShown = ({ effect }, i) => i === 0 || (i < MOST_TOPICS && Math.abs(effect) >= least);
+  const [shown, others] = [order.filter(isShown), order.filter((topic, i) => !isShown(topic, i))];
+  const rest = others.reduce((sum, { effect }) => sum + effect, 0);
+  const values = [...shown.map(({ effect }) => effect), rest, overlap];
+  const [axis, largest] = [withZero(values), largestOf(values)];
+  const row = (name, effect, words, topic = null) =>
+    h('li', { class: 'share-row', 'data-of': topic },
+      h('span', { class: 'line' }, name, signedText(effect, largest)),
+      sidedBar(effect, axis),
+      words ? h('span', { class: 'words' }, words) : null);
+  const said = (v) => fixed(v, decimalsFor(largestOf([value, empty])));
+  return [
+    h('h3', {}, `Effects of topics ${unitOf(output)}`),
+    h('p', { class: 'note' }, `What changes when a topic\u2019s part of the words is left out. ${POINT}`),
+    h('ul', { class: 'bars' },
+      ...shown.map(({ topic, share, effect }) => row(
+        h('span', {}, topicLink(topic), h('span', { class: 'note' }, ` ${percent(share)} of the text`)),
+        effect, firstWords(topic, 6).join(' '), topic)),
+      others.length ? row(h('span', {}, count(others.length, 'other topic')), rest) : null,
+      row(h('span', {}, 'Overlap'), overlap, 'what topics do together, and none alone')),
+    h('p', { class: 'sum number' }, h('strong', {}, signed(value - empty, largest)),
+      ` in all: from ${said(empty)} without words to ${said(value)}`),
+  ];
 };
 
 const legend = (output) => {
@@ -89,7 +122,7 @@ const painted = (text, tokens, largest) => {
     const kind = !hasEffects ? 'known' : token.effect < 0 ? 'negative' : 'positive';
     const strength = Math.min(1, Math.sqrt(Math.abs(token.effect ?? 0) / largest));
     const word = text.slice(token.begin, token.end);
-    return [before, h('span', { class: kind, 'data-token': i, style: { '--strength': strength.toFixed(3) } }, word)];
+    return [before, h('span', { class: kind, 'data-token': i, 'data-of': token.topic, style: { '--strength': strength.toFixed(3) } }, word)];
   });
   return [...pieces, `${text.slice(end)}\u200b`];
 };
@@ -137,6 +170,7 @@ const makeTry = () => {
     strongestRows: h('div'),
     spoken: h('p', { class: 'unseen', role: 'status', id: 'spoken' }),
   };
+  const work = slices();
   let speaking = 0;
   // Once the typing pauses.
   const speak = (text) => {
@@ -163,7 +197,8 @@ const makeTry = () => {
     nodes.counts.textContent = analysis.nWords
       ? `${count(analysis.nWords, 'word')}, ${analysis.nKnown} known to the model` : '';
     nodes.prediction.replaceChildren(...present(message && h('p', { class: 'state' }, message), prediction(analysis)));
-    nodes.mixture.replaceChildren(h('h3', {}, 'Topics of this text'), mixture(analysis));
+    work([...analysis.leaveOut,
+      () => nodes.mixture.replaceChildren(...(hasEffects ? topicEffects : sharesOf)(analysis))]);
     nodes.mixture.hidden = message !== null;
     nodes.strongest.hidden = nodes.keys.hidden = message !== null || !hasEffects;
     if (hasEffects) showEffects(analysis);
@@ -177,8 +212,11 @@ const makeTry = () => {
     if (!token || !hasEffects) return;
     nodes.mirror.querySelector(`[data-token="${index}"]`)?.classList.add('at');
     nodes.word.append(h('strong', {}, nodes.input.value.slice(token.begin, token.end)), ' ',
-      signedText(token.effect, state.largest), ` ${unitOf(state.analysis.output)}`);
+      signedText(token.effect, state.largest), ` ${unitOf(state.analysis.output)}, in topic ${token.topic} `,
+      h('span', { class: 'note' }, firstWords(token.topic, 3).join(' ')));
   };
+  const markTopic = (topic) => nodes.mirror.querySelectorAll('span')
+    .forEach((span) => span.classList.toggle('of', span.dataset.of === topic));
   const use = (text) => {
     nodes.input.value = text;
     update();
@@ -191,6 +229,9 @@ const makeTry = () => {
       .find((node) => nodes.mirror.contains(node) && node.dataset.token);
     pointAt(under ? +under.dataset.token : -1);
   });
+  ['pointerover', 'focusin'].forEach((name) => nodes.mixture.addEventListener(name, (event) =>
+    markTopic(event.target.closest('[data-of]')?.dataset.of)));
+  ['pointerleave', 'focusout'].forEach((name) => nodes.mixture.addEventListener(name, () => markTopic()));
   document.addEventListener('selectionchange', () => {
     if (document.activeElement !== nodes.input) return;
     const at = nodes.input.selectionStart;

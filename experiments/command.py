@@ -17,7 +17,7 @@ from rows import N_FOLDS, Row, row_of_file
 from running import Experiment, Job, run_all
 
 # What the results depend on.
-LIBRARIES = ["mirrorlda", "numpy", "scipy", "scikit-learn", "tomotopy", "numba", "jax", "optax"]
+LIBRARIES = ["mirrorlda", "numpy", "scipy", "scikit-learn", "tomotopy", "topica", "numba", "jax", "optax"]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def parsed(
     for name in ("topics", "systems", "settings"):
         if getattr(chosen, name, None):
             setattr(chosen, name, list(dict.fromkeys(getattr(chosen, name))))
-    chosen.given = _given(parser, chosen)
+    chosen.given = given(parser, chosen)
     size = quick if chosen.quick else full
     chosen.documents = size.n_docs if chosen.documents is None else chosen.documents
     chosen.topics = list(size.topics) if chosen.topics is None else chosen.topics
@@ -90,7 +90,7 @@ def parsed(
     return chosen
 
 
-def _given(parser: argparse.ArgumentParser, chosen: argparse.Namespace) -> dict[str, str]:
+def given(parser: argparse.ArgumentParser, chosen: argparse.Namespace) -> dict[str, str]:
     """The options that differ from their defaults, but for the file, as the user wrote them."""
     differing = {
         name: value for name, value in vars(chosen).items() if value != parser.get_default(name) and name not in ("data", "file")
@@ -139,16 +139,16 @@ def _processor() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
-def _setting(name: str, chosen: argparse.Namespace, runs: Sequence[Run]) -> Iterator[str]:
-    """The command, the machine, the versions and the days."""
+def setting(name: str, chosen: argparse.Namespace, runs: Sequence[Run], cores: str) -> Iterator[str]:
+    """The command, the machine, what each run has of it, the versions and the days."""
     # Where the files are, and how long the command ran the last time, is nobody's business.
-    hidden = {"out", "minutes", "corpora", "processes"}
+    hidden = {"out", "pages", "minutes", "corpora", "processes"}
     given = " ".join(f"--{option} {value}".strip() for option, value in chosen.given.items() if option not in hidden)
     yield (
         f"`python experiments/{name}.py {'DATA_DIR' if chosen.file is None else f'--file {chosen.file.name}'} {given}".rstrip()
         + "`"
     )
-    yield f"{_processor()}, {chosen.processes} runs side by side, each on one core"
+    yield f"{_processor()}, {cores}"
     yield f"Python {platform.python_version()}, " + ", ".join(f"{library} {version(library)}" for library in LIBRARIES)
     days = sorted({datetime.date.fromisoformat(run.day) for run in runs if run.day}) or [datetime.date.today()]
     yield " to ".join(dict.fromkeys(f"{day:%d %B %Y}" for day in (days[0], days[-1])))
@@ -167,7 +167,8 @@ def write(name: str, chosen: argparse.Namespace, panels: Sequence[Panel], tables
     failed = sorted({f"- {run.row}, {run.system}, {run.n_topics} topics: {run.error}" for run in runs if run.error})
     if failed:
         parts.append("Failed:\n\n" + "\n".join(failed))
-    parts.append("; ".join(_setting(name, chosen, runs)) + ".")
+    cores = f"{chosen.processes} runs side by side, each on one core"
+    parts.append("; ".join(setting(name, chosen, runs, cores)) + ".")
     text = "\n\n".join(parts)
     (chosen.out / f"{name}.md").write_text(f"{picture}{text}\n", encoding="utf-8")
     print(text)

@@ -120,7 +120,8 @@ def learn(X: Any, y: np.ndarray, *, n_topics: int = N_TOPICS, seed: int = 0) -> 
     rng = np.random.default_rng(seed)
     topics = TopicModel(n_topics, n_epochs=N_EPOCHS, count_scale="linear", random_state=seed, n_jobs=1).fit(X)
     held_out = rng.random(len(y)) < 0.2
-    model = TopicRegressor(N_PREDICTING, random_state=seed, n_jobs=1).fit(X[~held_out], y[~held_out])
+    # Themes would give other targets, and so other documents than those of the figure.
+    model = TopicRegressor(N_PREDICTING, readability=0, random_state=seed, n_jobs=1).fit(X[~held_out], y[~held_out])
     source = Source(
         lengths=np.asarray(X.sum(axis=1)).ravel().astype(np.int32),
         topics=places(topics.transform(X), TOPIC_BITS),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import t
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,11 @@ class Summary:
     n_runs: int = 1
     seconds: float = np.nan
     cpu_seconds: float = np.nan
+
+    @property
+    def half_width(self) -> float:
+        """Of the 95 % confidence interval of the mean, by Student's t; NaN for one run."""
+        return float(t.ppf(0.975, self.n_runs - 1) * self.deviation / np.sqrt(self.n_runs)) if self.n_runs > 1 else np.nan
 
     def __str__(self) -> str:
         if not self.n_runs:

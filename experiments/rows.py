@@ -57,14 +57,15 @@ class Row:
 
 def known_rows(data: Path) -> list[Row]:
     """Rows of the same file stand together: one file is in memory at a time."""
-    names = "imdb", "imdb_unlabelled", "tripadvisor_79k", "20newsgroups"
-    imdb, more, hotels, news = (data / f"{name}.jsonl.gz" for name in names)
+    names = "imdb", "imdb_unlabelled", "tripadvisor_79k", "tripadvisor_aspects", "20newsgroups"
+    imdb, more, hotels, aspects, news = (data / f"{name}.jsonl.gz" for name in names)
     return [
         Row("imdb-rating", imdb, "rating", "r2", must=0.617, stretch=0.665),
         Row("imdb-sentiment", imdb, "sentiment", "roc_auc", must=0.957, stretch=0.962),
         Row("imdb-sentiment-1000", imdb, "sentiment", "roc_auc", must=0.916, stretch=0.936, n_labelled=1_000, unlabelled=more),
         Row("tripadvisor-stars", hotels, "stars", "r2", must=0.664, stretch=0.715),
         Row("tripadvisor-stars-2000", hotels, "stars", "r2", must=0.565, stretch=0.62, n_labelled=2_000),
+        Row("aspects-stars", aspects, "stars", "r2"),
         Row("20newsgroups-group", news, "group", "accuracy", n_words=10_000, must=0.833, stretch=0.85),
         Row("20newsgroups-topics", news, None, "npmi", n_words=10_000),
     ]

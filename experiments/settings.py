@@ -38,6 +38,7 @@ CHOICES = [
     ("learning_rate_decay=linear", "learning_rate_decay=constant"),
     ("n_epochs=10", "n_epochs=20"),
     ("batch_size=auto", "batch_size=256"),
+    ("readability=1.0", "readability=0.0"),
 ]
 CHANGES = [DEFAULTS, *(theirs for _, theirs in CHOICES), PAPER, *(f"{PAPER},{ours}" for ours, _ in CHOICES)]
 # For numbers, and for classes.

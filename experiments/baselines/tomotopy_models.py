@@ -47,6 +47,24 @@ def inferred(model: Any, X: Any, n_jobs: int) -> tuple[np.ndarray, list[Any]]:
     return rows, documents
 
 
+def word_distributions(model: Any, n_words: int) -> np.ndarray:
+    """The topics over all words; one that occurs in no document has what the prior of the topics gives it."""
+    columns = [int(word) for word in model.used_vocabs]
+    unseen = model.eta / (np.asarray(model.get_count_by_topics()) + model.eta * len(columns))
+    components = np.tile(unseen[:, None], (1, n_words))
+    components[:, columns] = [model.get_topic_word_dist(topic) for topic in range(model.k)]
+    return components / components.sum(axis=1, keepdims=True)
+
+
+def proportions(model: Any, n_docs: int, rows: np.ndarray, documents: Any) -> np.ndarray:
+    """Those of `documents` in their rows; without words the prior's mean."""
+    alpha = np.broadcast_to(model.alpha, model.k)
+    theta = np.tile(alpha / alpha.sum(), (n_docs, 1))
+    for row, document in zip(rows, documents, strict=True):
+        theta[row] = document.get_topic_dist()
+    return theta
+
+
 class TomotopyLDA(TransformerMixin, BaseEstimator):
     """Unsupervised topics; `transform` gives topic proportions. Without `alpha` an asymmetric prior is learned."""
 
@@ -74,32 +92,19 @@ class TomotopyLDA(TransformerMixin, BaseEstimator):
             if text:
                 self.model_.add_doc(text)
         train_until_still(self.model_, self.n_jobs)
-        columns = [int(word) for word in self.model_.used_vocabs]
-        # Words that occur in no document have what the prior of the topics gives them.
-        totals = np.asarray(self.model_.get_count_by_topics())
-        unseen = self.model_.eta / (totals + self.model_.eta * len(columns))
-        self.components_ = np.tile(unseen[:, None], (1, X.shape[1]))
-        self.components_[:, columns] = [self.model_.get_topic_word_dist(topic) for topic in range(self.n_topics)]
-        self.components_ /= self.components_.sum(axis=1, keepdims=True)
+        self.components_ = word_distributions(self.model_, X.shape[1])
         rows = np.array([row for row, text in enumerate(texts) if text], int)
-        theta = self._proportions(len(texts), rows, self.model_.docs)
+        theta = proportions(self.model_, len(texts), rows, self.model_.docs)
         self.topic_shares_ = theta.mean(axis=0)
         return theta
 
     def transform(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        return self._proportions(X.shape[0], *inferred(self.model_, X, self.n_jobs))
-
-    def _proportions(self, n_docs: int, rows: np.ndarray, documents: Any) -> np.ndarray:
-        """Those of `documents` in their rows; without words the prior's mean."""
-        theta = np.tile(self.model_.alpha / self.model_.alpha.sum(), (n_docs, 1))
-        for row, document in zip(rows, documents, strict=True):
-            theta[row] = document.get_topic_dist()
-        return theta
+        return proportions(self.model_, X.shape[0], *inferred(self.model_, X, self.n_jobs))
 
 
-class _SupervisedLDA(BaseEstimator):
-    """One response; documents whose response is NaN have none."""
+class _SupervisedLDA(TransformerMixin, BaseEstimator):
+    """One response; documents whose response is NaN have none. `transform` gives topic proportions."""
 
     def __init__(self, n_topics: int = 20, *, random_state: int = 0, n_jobs: int = 1) -> None:
         self.n_topics = n_topics
@@ -114,7 +119,12 @@ class _SupervisedLDA(BaseEstimator):
             if text:
                 self.model_.add_doc(text, y=[float(response)])
         train_until_still(self.model_, self.n_jobs)
+        self.components_ = word_distributions(self.model_, X.shape[1])
         self.mean_ = np.nanmean(y)
+
+    def transform(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        return proportions(self.model_, X.shape[0], *inferred(self.model_, X, self.n_jobs))
 
     def _estimates(self, X: Any) -> np.ndarray:
         check_is_fitted(self)

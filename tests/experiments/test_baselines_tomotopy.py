@@ -124,6 +124,11 @@ def test_numbers_of_supervised_topics(data):
     model = SupervisedLDARegressor(5).fit(X, y)
     assert model.score(data.X[N_TRAIN:], data.y[N_TRAIN:] * 10 + 50) > 0.95
     assert model.predict(X[:1]) == pytest.approx(np.nanmean(y))
+    topics, cosines = matched(model.components_, data.components)
+    assert cosines.min() > 0.95
+    theta = model.transform(data.X[N_TRAIN:])
+    np.testing.assert_allclose(theta.sum(axis=1), 1, rtol=1e-5)
+    assert np.abs(theta[:, topics] - data.theta[N_TRAIN:]).mean() < 0.05
 
 
 def test_classes_of_supervised_topics(classes):

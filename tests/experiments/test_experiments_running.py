@@ -248,6 +248,7 @@ def test_the_papers_settings_are_in_force(estimator):
     assert 0.5 / 50 < model.components_.min() < model.components_.max() < 1.5 / 50
     assert (model.alpha, model.n_layers, model.count_scale) == (1.001, 10, "linear")
     assert not hasattr(model, "word_weights_")
+    assert model.components_ is model.encoder_components_
     # They may be changed one by one: words may weigh differently, too.
     weighed = estimator(4, random_state=0, **paper_settings.SETTINGS | {"word_learning_rate": 0.03}).fit(data.X, data.y)
     assert np.ptp(weighed.word_weights_) > 0.1

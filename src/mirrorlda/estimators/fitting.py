@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -76,12 +76,12 @@ class Fitting:
     def learned(self, source: Source) -> Learned:
         """Train on all documents."""
         rng, n_epochs = generator(self.settings), n_epochs_of(self.settings)
-        # What all documents are about, those without a target too; all trainings start from the same themes.
-        all_docs = sample(source, _START_DOCS)
 
         @cache
         def themes(n_outputs: int) -> Themes:
-            return themes_of(self.settings, all_docs, self.targets, self.words, n_outputs, self.last)
+            # What all documents are about, those without a target too: all trainings start from the same themes.
+            some = partial(sample, source, _START_DOCS)
+            return themes_of(self.settings, some, self.targets, self.words, n_outputs, self.last)
 
         def train(some: Source, stage: Stage) -> Learned:
             return self._trained(some, stage, rng, themes)
@@ -177,7 +177,7 @@ class Themes:
 
 def themes_of(
     settings: Settings,
-    examples: Examples,
+    some: Callable[[], Examples],
     targets: Targets,
     words: np.ndarray | None,
     n_outputs: int,
@@ -185,13 +185,13 @@ def themes_of(
     *,
     are_all: bool = True,
 ) -> Themes:
-    """Themes that the documents have, with or without a target. As many as they support, where that is left to them."""
+    """Themes that `some` documents have, with or without a target. As many as they support, where that is left to them."""
     is_auto, n_topics = isinstance(settings.n_topics, str), n_topics_of(settings, targets.response, n_outputs)
     if is_auto and last is not None:
         is_auto, n_topics = False, last.parameters.phi.shape[1]
     if not settings.readability:
         return Themes(n_topics, None, None, {})
-    every_output, outputs = np.eye(n_outputs), dict[int, int]()
+    examples, every_output, outputs = some(), np.eye(n_outputs), dict[int, int]()
 
     def theme_of(key: Any) -> int:
         # The topic that speaks most for a class where each speaks for one: the class's number. It has the next theme.
@@ -295,7 +295,7 @@ def learned_from_stream(
         examples = examples.as_type(state.phi.dtype)
     else:
         rng = generator(settings)
-        themes = themes_of(settings, examples, targets, words, response.n_outputs(examples.y), last, are_all=False)
+        themes = themes_of(settings, lambda: examples, targets, words, response.n_outputs(examples.y), last, are_all=False)
         state = start_state(settings, examples, targets, words, schedule, themes, rng, n_docs=None, last=last)
     n_topics = state.phi.shape[1]
     layers = layers_of(settings, n_topics, state.phi.dtype, response, first_alpha(settings, n_topics))

@@ -701,5 +701,13 @@ def test_golden_files_load_and_predict_what_they_did(golden):
             assert_allclose(found[method], values, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("version", range(1, VERSION + 1))
+def test_streams_of_every_version_go_on(version):
+    model = load(Path(__file__).parents[1] / "golden" / f"version{version}" / "stream.mirrorlda")
+    n_words = model.components_.shape[1]
+    model.partial_fit(np.ones((5, n_words), np.float32), np.arange(5.0))
+    assert np.isfinite(model.topic_effects_).all()
+
+
 def test_there_are_golden_files_of_every_version():
     assert {golden.parent.name for golden in GOLDEN} == {f"version{n + 1}" for n in range(VERSION)}

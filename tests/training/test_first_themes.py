@@ -6,6 +6,8 @@ import scipy.sparse as sp
 from mirrorlda.datasets import make_topics
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linear_sum_assignment
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
 
 from mirrorlda import TopicClassifier, TopicRegressor
 from mirrorlda.data.documents import as_documents
@@ -72,10 +74,66 @@ def test_few_documents_and_words_have_themes_too(X, n_topics):
     assert_allclose(themes.sum(axis=0), 1, rtol=1e-5)
 
 
-def test_documents_without_words_have_none():
-    assert found_in(sp.csr_array((4, 3))) is None
+def test_documents_without_words_have_themes_that_are_alike():
+    assert_allclose(found_in(sp.csr_array((4, 3))), 1 / 3)
     model = TopicRegressor(2, random_state=0).fit(sp.csr_array((4, 3)), [1.0, 2, 3, 4])
-    assert model.components_ is model.encoder_components_
+    assert_allclose(model.components_.sum(axis=1), 1, rtol=1e-5)
+
+
+def test_a_stream_that_begins_without_words_has_themes_in_the_end(planted):
+    model = TopicRegressor(4, random_state=0).partial_fit(0 * planted.X[:5], planted.y[:5])
+    for part in np.array_split(np.arange(1500), 15):
+        model.partial_fit(planted.X[part], planted.y[part])
+    assert np.abs(model.components_ - model.encoder_components_).max() > 1e-3
+    assert np.ptp(model.components_, axis=0).max() > 1e-3
+
+
+def test_threads_of_blas_change_no_bits(planted):
+    fits = []
+    for n_threads in (1, 2):
+        with threadpool_limits(n_threads, "blas"):
+            fits.append(TopicRegressor(60, n_epochs=2, random_state=0).fit(planted.X, planted.y))
+    assert_array_equal(fits[0].components_, fits[1].components_)
+    assert_array_equal(fits[0].encoder_components_, fits[1].encoder_components_)
+
+
+def test_the_scale_of_weights_does_not_matter_to_themes(planted):
+    fits = [
+        TopicRegressor(4, random_state=0, word_dropout=0).fit(planted.X, planted.y, sample_weight=np.full(1500, scale))
+        for scale in (1.0, 1e-4)
+    ]
+    assert_allclose(fits[0].components_, fits[1].components_, rtol=0.2, atol=2e-3)
+
+
+def test_going_on_with_themes_from_topics_alone_keeps_what_topics_are(planted):
+    classes = np.argmax(planted.theta, axis=1)
+    model = TopicClassifier(4, readability=0, random_state=0).fit(planted.X, classes)
+    topics = model.components_.copy()
+    model.set_params(readability=1.0, warm_start=True).fit(planted.X, classes)
+    alike = np.corrcoef(model.components_, topics)[:4, 4:]
+    assert alike.argmax(axis=1).tolist() == [0, 1, 2, 3]
+
+
+def test_seeds_of_a_class_go_to_its_topic_when_learning_goes_on(planted):
+    classes = np.array(list("abcd"))[np.argmax(planted.theta, axis=1)]
+    model = TopicClassifier(4, random_state=0).fit(planted.X, classes)
+    for name in "abcd":
+        again = clone(model).set_params(warm_start=True, seed_words={name: [0, 1]})
+        again.__dict__.update({key: value for key, value in vars(model).items() if key.endswith("_")})
+        again.fit(planted.X, classes)
+        topic = int(np.argmax(model.coef_[list("abcd").index(name)]))
+        gained = again.components_[:, [0, 1]].sum(axis=1) - model.components_[:, [0, 1]].sum(axis=1)
+        assert int(gained.argmax()) == topic
+
+
+def test_more_classes_with_seeds_than_topics_share_them(planted):
+    classes = np.arange(1500) % 6
+    model = TopicClassifier(3, n_epochs=1, seed_words={c: [c] for c in range(6)}, random_state=0).fit(planted.X, classes)
+    assert np.isfinite(model.components_).all()
+
+
+def test_an_alpha_for_each_topic_says_how_many_there_are(planted):
+    assert len(TopicRegressor(alpha=np.full(20, 1.1), n_epochs=1, random_state=0).fit(planted.X, planted.y).components_) == 20
 
 
 def test_a_guided_theme_is_its_seeds_and_what_goes_with_them(planted):

@@ -22,6 +22,7 @@ from mirrorlda.inspect.notebook import model_page
 from mirrorlda.method.encoder import Encoder
 from mirrorlda.method.fitted_model import FittedModel, check_words
 from mirrorlda.method.targets.record import Targets
+from mirrorlda.method.themes import are_two
 from mirrorlda.training.checkpoints import Fitted, Keeper
 from mirrorlda.training.interrupt import InterruptedWarning, interruptible
 from mirrorlda.training.mirror_descent import Parameters
@@ -30,10 +31,10 @@ from mirrorlda.training.unlabelled import Learned
 
 # The most documents that decide `topic_shares_` and `noise_std_`.
 _SUMMARY_DOCS = 20_000
-# The most documents, and of many topics the most effects, that decide `topic_effects_`.
-_EFFECT_DOCS, _EFFECTS, _FEWEST_DOCS = 1_000, 100_000, 100
-# Documents without weight alone have a mean, too.
-_TINY = 1e-300
+# The most documents that decide `topic_effects_`, and of each part of a stream; fewer where they are inferred without many
+# topics, or have many effects.
+_EFFECT_DOCS, _STREAM_DOCS, _FEWEST_DOCS = 1_000, 200, 5
+_LEFT_OUT, _EFFECTS = 100_000, 4_000_000
 
 
 class TopicEstimator(Settings, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -214,7 +215,7 @@ class TopicEstimator(Settings, ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 f"to go on, the response must be that of the last fit, {self.targets_.response}; got {targets.response}"
             )
         U = targets.U_of(self.coef_) if self.has_targets else np.zeros((0, len(self.components_)))
-        themes = None if self.components_ is self.encoder_components_ else self.components_.T
+        themes = self.components_.T if are_two(self.components_, self.encoder_components_) else None
         parameters = Parameters(self.encoder_components_.T, U, getattr(self, "word_weights_", None), themes)
         return Fitted(parameters, self.alpha_)
 
@@ -254,8 +255,9 @@ class TopicEstimator(Settings, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.topic_shares_ = shares if kept == 0 else kept * self.topic_shares_ + (1 - kept) * shares
         self._set_spread(theta, some, kept)
         if self.has_targets:
-            effects = _effects(model, some, theta)
-            self.topic_effects_ = effects if kept == 0 else kept * self.topic_effects_ + (1 - kept) * effects
+            effects = _effects(model, some, theta, _STREAM_DOCS if seen_weight else _EFFECT_DOCS)
+            before = getattr(self, "topic_effects_", None)
+            self.topic_effects_ = effects if kept == 0 or before is None else kept * before + (1 - kept) * effects
 
     # scikit-learn's page is a diagram, which says nothing of what was learned.
 
@@ -279,13 +281,20 @@ class TopicEstimator(Settings, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return tags
 
 
-def _effects(model: FittedModel, examples: Examples, theta: np.ndarray) -> np.ndarray:
-    """Mean of the topics' effects, and their quantiles of 10 % and 90 %, (3, n_values, n_topics), from some of the examples."""
-    n_docs = min(examples.n_docs, _EFFECT_DOCS, max(_FEWEST_DOCS, _EFFECTS // model.n_topics))
-    some = np.linspace(0, examples.n_docs - 1, n_docs).astype(np.int64)
+def _effects(model: FittedModel, examples: Examples, theta: np.ndarray, most: int) -> np.ndarray:
+    """Mean of the topics' effects, and their quantiles of 10 % and 90 %, (3, n_values, n_topics), from some of the examples.
+
+    They are drawn evenly by their weights: one of weight 2 counts as two.
+    """
+    n_values = model.values(theta[:1]).shape[1]
+    n_docs = min(most, max(_FEWEST_DOCS, min(_LEFT_OUT // model.n_topics, _EFFECTS // (n_values * model.n_topics))))
+    ends = np.cumsum(examples.weights)
+    some = np.searchsorted(ends, ends[-1] * (np.arange(n_docs) + 0.5) / n_docs)
+    if n_docs >= examples.n_docs and (examples.weights == examples.weights[0]).all():
+        some = np.arange(examples.n_docs)
+    some = np.minimum(some, examples.n_docs - 1)
     effects = model.left_out(examples.documents.take(some), theta[some]).effects.astype(np.float64)
-    quantiles = np.quantile(effects, (0.1, 0.9), axis=0)
-    return np.stack([np.average(effects, axis=0, weights=examples.weights[some] + _TINY), *quantiles])
+    return np.stack([effects.mean(axis=0), *np.quantile(effects, (0.1, 0.9), axis=0)])
 
 
 def _warn_of_interrupt(learned: Learned) -> None:

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import count
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
+from threadpoolctl import threadpool_limits
 
 from mirrorlda.data.documents import Documents
 from mirrorlda.data.parts import chunks
@@ -29,7 +31,7 @@ from mirrorlda.method.prior import TopicUsage
 from mirrorlda.method.targets.record import Targets
 from mirrorlda.training import mirror_descent
 from mirrorlda.training.checkpoints import Fitted, Keeper
-from mirrorlda.training.first_themes import distinct, first_themes
+from mirrorlda.training.first_themes import distinct, first_themes, most_alike
 from mirrorlda.training.loop import Run, alone, step, train
 from mirrorlda.training.mirror_descent import Guide
 from mirrorlda.training.progress import reporter
@@ -40,6 +42,8 @@ from mirrorlda.training.unlabelled import Learned, Stage, train_in_stages
 
 # The most documents that decide how learning starts and how fast it goes.
 _START_DOCS = 100_000
+# The start is computed with one thread of BLAS: with more of them products have other bits.
+
 # The part of a guided topic that its seed words are at the start.
 _GUIDED_START = 0.5
 
@@ -92,14 +96,18 @@ class Fitting:
         settings, response = self.settings, self.targets.response
         some = sample(source, _START_DOCS)
         schedule = schedule_of(settings, some, source.n_docs, response, stage.n_epochs)
-        found, dtype = themes(response.n_outputs(some.y)), some.documents.counts.dtype
+        with threadpool_limits(1, "blas"):
+            found, dtype = themes(response.n_outputs(some.y)), some.documents.counts.dtype
         n_topics = found.n_topics
         layers = layers_of(settings, n_topics, dtype, response, first_alpha(settings, n_topics))
         run = self.keeper.run(stage.number, layers)
         if run is None:
             before = stage.before
             last = self.last if before is None else self._as_fitted(before) if settings.warm_start else None
-            state = start_state(settings, some, self.targets, self.words, schedule, found, rng, n_docs=source.n_docs, last=last)
+            with threadpool_limits(1, "blas"):
+                state = start_state(
+                    settings, some, self.targets, self.words, schedule, found, rng, n_docs=source.n_docs, last=last
+                )
             run = Run(state, layers, rng, held_out=int(rng.integers(2**63)))
             run.usage = TopicUsage(source.n_docs) if estimates_alpha(settings) else None
         # What comes after this stage goes on with the numbers that come after it.
@@ -186,26 +194,34 @@ def themes_of(
     are_all: bool = True,
 ) -> Themes:
     """Themes that `some` documents have, with or without a target. As many as they support, where that is left to them."""
-    is_auto, n_topics = isinstance(settings.n_topics, str), n_topics_of(settings, targets.response, n_outputs)
+    # An alpha for each topic says how many there are.
+    is_auto = isinstance(settings.n_topics, str) and np.ndim(settings.alpha) == 0
+    n_topics = n_topics_of(settings, targets.response, n_outputs)
     if is_auto and last is not None:
         is_auto, n_topics = False, last.parameters.phi.shape[1]
     if not settings.readability:
         return Themes(n_topics, None, None, {})
-    examples, every_output, outputs = some(), np.eye(n_outputs), dict[int, int]()
+    examples, every_output, outputs, numbers = some(), np.eye(n_outputs), dict[int, int](), count()
 
     def theme_of(key: Any) -> int:
-        # The topic that speaks most for a class where each speaks for one: the class's number. It has the next theme.
+        # The topic that speaks most for a class where each speaks for one: the class's number. It has the next theme, or
+        # that which speaks for it already.
         output = targets.topic_of(key, every_output)
         if output is None:
             return topic_number(key, n_topics)
-        theme = len(outputs) % n_topics
-        outputs[theme] = output
+        spoken_for = None if last is None else targets.topic_of(key, last.parameters.U)
+        theme = next(numbers) % n_topics if spoken_for is None else spoken_for
+        outputs.setdefault(theme, output)
         return theme
 
     guide = guide_of(settings.seed_words, words, theme_of, examples.documents.n_words, n_topics)
+    if last is not None and last.parameters.themes is not None:
+        return Themes(n_topics, last.parameters.themes, guide, outputs)
     n_threads = effective_n_jobs(settings.n_jobs)
     first = first_themes(examples.documents, examples.weights, n_topics, guide, n_threads)
-    if first is not None and is_auto and are_all and guide is None:
+    if last is not None and last.parameters.phi.shape == first.shape:
+        first = first[:, most_alike(last.parameters.phi, first)]
+    if is_auto and are_all and guide is None:
         # A user who names words for topic 7 means the seventh.
         first = distinct(first, n_outputs)
         if first.shape[1] < n_topics:
@@ -248,12 +264,12 @@ def start_state(
             )
         phi, U = last_phi, last_U
         word_weights = word_weights if last.parameters.word_weights is None else last.parameters.word_weights
-        if first is not None and last.parameters.themes is not None:
-            first = last.parameters.themes
     dtype = documents.counts.dtype
     theme_counts = None
     if first is not None:
+        # What the themes have counted before the first step is as much as of a batch, with its weights.
         of_batch = schedule.batch_size(0) * max(1.0, float(np.average(examples.lengths, weights=examples.weights)))
+        of_batch *= float(examples.weights.mean())
         theme_counts = first.astype(dtype, copy=False) * dtype.type(of_batch / n_topics)
     phi = check_phi(phi.astype(dtype, copy=False))
     return mirror_descent.begin(phi, np.ascontiguousarray(U, dtype), word_weights, guide, theme_counts)
@@ -295,8 +311,9 @@ def learned_from_stream(
         examples = examples.as_type(state.phi.dtype)
     else:
         rng = generator(settings)
-        themes = themes_of(settings, lambda: examples, targets, words, response.n_outputs(examples.y), last, are_all=False)
-        state = start_state(settings, examples, targets, words, schedule, themes, rng, n_docs=None, last=last)
+        with threadpool_limits(1, "blas"):
+            themes = themes_of(settings, lambda: examples, targets, words, response.n_outputs(examples.y), last, are_all=False)
+            state = start_state(settings, examples, targets, words, schedule, themes, rng, n_docs=None, last=last)
     n_topics = state.phi.shape[1]
     layers = layers_of(settings, n_topics, state.phi.dtype, response, first_alpha(settings, n_topics))
     engine, n_docs = new_engine(state.phi.dtype), examples.n_docs

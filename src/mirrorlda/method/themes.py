@@ -39,6 +39,11 @@ class Decoded:
     grad_themes: np.ndarray
 
 
+def are_two(components: np.ndarray, encoder_components: np.ndarray) -> bool:
+    """Whether people read other topics than those that infer. A copy of a model may have its one matrix twice."""
+    return components is not encoder_components and not np.array_equal(components, encoder_components)
+
+
 def merged(left: Decoded | None, right: Decoded | None) -> Decoded | None:
     """Of two neighbouring parts of a batch: what is of documents in a row, and sums; None where there are no themes."""
     if left is None or right is None:

@@ -17,6 +17,7 @@ from mirrorlda.method.inference import FLOOR
 from mirrorlda.method.responses import Ordinal, link_of
 from mirrorlda.method.targets.classes import Classes, Labels
 from mirrorlda.method.targets.numbers import Numbers
+from mirrorlda.method.themes import are_two
 from mirrorlda.report.topic_map import places_of
 
 # Bytes that the topics may take of a page, and words that it has in any case.
@@ -38,14 +39,8 @@ def _words_that_fit(model: FittedModel) -> int:
 
     Each word has 16 bits a topic for inference, and 8 more for reading where the themes are not the same; as text a third more.
     """
-    n_bytes = 2 if _reads_what_infers(model) else 3
+    n_bytes = 3 if are_two(model.components, model.encoder.components) else 2
     return max(_LEAST_WORDS, int(_BYTES_OF_TOPICS * 0.75 / n_bytes / model.n_topics))
-
-
-def _reads_what_infers(model: FittedModel) -> bool:
-    """Whether the topics that people read are those that inference uses."""
-    phi = model.encoder.components
-    return model.components is phi or np.array_equal(model.components, phi)
 
 
 def content(
@@ -148,7 +143,9 @@ def _model(model: FittedModel, chosen: np.ndarray) -> dict[str, Any]:
         "alpha": layers.alpha.tolist(),
         "phi": phi,
         "phi_low": low,
-        "themes": None if _reads_what_infers(model) else _encoded_themes(np.asarray(model.components)[:, chosen].T),
+        "themes": _encoded_themes(np.asarray(model.components)[:, chosen].T)
+        if are_two(model.components, model.encoder.components)
+        else None,
         "word_weights": None if weights is None else _rounded(weights[chosen]),
         "count_scale": "log" if model.is_logarithmic else "linear",
         "U": np.asarray(model.U, np.float64).tolist(),

@@ -30,6 +30,7 @@ from mirrorlda.method.responses import BUILT_IN, Response
 from mirrorlda.method.targets.classes import Classes, Labels
 from mirrorlda.method.targets.numbers import Levels, Numbers
 from mirrorlda.method.targets.record import NoTargets, Targets
+from mirrorlda.method.themes import are_two
 from mirrorlda.saving.bounds import check_fitted, check_parameter, is_whole
 from mirrorlda.training import mirror_descent
 
@@ -247,7 +248,7 @@ def _targets_from(kind: str, found: dict[str, Any]) -> Targets:
 def _fitted_as_arrays(attributes: Mapping[str, Any]) -> tuple[Arrays, dict[str, Any]]:
     # Phi, not its transpose: the memory that predictions read. Where people read the same topics, that is all there is.
     arrays: Arrays = {"phi": np.asarray(attributes["encoder_components_"]).T}
-    if attributes["components_"] is not attributes["encoder_components_"]:
+    if are_two(attributes["components_"], attributes["encoder_components_"]):
         arrays["themes"] = np.asarray(attributes["components_"]).T
     arrays |= {name: np.asarray(attributes[name]) for name in _ARRAYS if name in attributes}
     meta = {name: _named(name, as_json, attributes[name]) for name in _VALUES if name in attributes}
@@ -279,7 +280,10 @@ def _fitted_from_arrays(arrays: Arrays, meta: Any, response: Response | None) ->
     for name in ("phi", "themes") if "themes" in arrays else ("phi",):
         if name not in arrays or arrays[name].ndim != 2 or arrays[name].dtype not in (np.float32, np.float64):
             raise ValueError(f"found no {name}, expected float32 or float64 of shape (n_words, n_topics)")
-    encoder = arrays["phi"].T
+    phi, themes = arrays["phi"], arrays.get("themes", arrays["phi"])
+    if themes.shape != phi.shape or themes.dtype != phi.dtype or not np.isfinite(themes).all():
+        raise ValueError(f"themes is {themes.dtype} of shape {themes.shape}, expected finite {phi.dtype} of shape {phi.shape}")
+    encoder = phi.T
     attributes: dict[str, Any] = {
         "encoder_components_": encoder,
         "components_": arrays["themes"].T if "themes" in arrays else encoder,

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.optimize import linear_sum_assignment
 
 from mirrorlda import _core
 from mirrorlda.data.documents import Documents
@@ -36,17 +37,15 @@ _ALIKE = 0.88
 _N_EPOCHS, _N_STEPS = 3, 40
 
 
-def first_themes(
-    documents: Documents, weights: np.ndarray, n_topics: int, guide: Guide | None, n_threads: int
-) -> np.ndarray | None:
-    """Themes (n_words, n_topics), the same for every seed; None where no document has words.
+def first_themes(documents: Documents, weights: np.ndarray, n_topics: int, guide: Guide | None, n_threads: int) -> np.ndarray:
+    """Themes (n_words, n_topics), the same for every seed; where no document has words, all alike.
 
     A short BP-LDA that starts from the axes along which the documents differ most. From random topics it finds as good ones, but
     others for each seed and each part of the data. A theme with seed words starts from the documents that have them.
     """
     usable = np.flatnonzero((weights > 0) & (documents.totals() > 0))
     if not len(usable):
-        return None
+        return np.full((documents.n_words, n_topics), 1 / documents.n_words, documents.counts.dtype)
     if len(usable) > _MOST_DOCS:
         usable = usable[np.linspace(0, len(usable) - 1, _MOST_DOCS).astype(np.int64)]
     documents, weights = documents.take(usable), weights[usable]
@@ -57,6 +56,17 @@ def first_themes(
     if guide is not None:
         phi[:, is_guided] = _around_seeds(documents, weights, Guide(guide.rows, guide.towards[:, is_guided]))
     return _settled(phi, guide, documents, weights, rng, n_threads)
+
+
+def most_alike(topics: np.ndarray, themes: np.ndarray) -> np.ndarray:
+    """For each of the topics (n_words, n_topics) the number of one of as many themes, so that they are alike in their words."""
+    lifts = [np.log(np.maximum(each, _EVERYWHERE * each.mean()) / each.mean(axis=1, keepdims=True)) for each in (topics, themes)]
+    weights = themes.mean(axis=1, keepdims=True)
+    first, second = (lift - (weights * lift).sum(axis=0) for lift in lifts)
+    products = first.T @ (weights * second)
+    sizes = [np.sqrt(np.maximum((weights * lift**2).sum(axis=0), np.finfo(np.float32).tiny)) for lift in (first, second)]
+    numbers: np.ndarray = linear_sum_assignment(-products / sizes[0][:, None] / sizes[1])[1]
+    return numbers
 
 
 def distinct(themes: np.ndarray, fewest: int) -> np.ndarray:

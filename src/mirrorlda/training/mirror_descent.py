@@ -137,7 +137,7 @@ def begin(
     n_words, n_topics = phi.shape
     if theme_counts is not None:
         # As if it had been seen in so many steps before the first.
-        theme_counts = theme_counts * phi.dtype.type(_EARLY_STEPS / (1 + _GROWTH))
+        theme_counts = np.ascontiguousarray(theme_counts) * phi.dtype.type(_EARLY_STEPS / (1 + _GROWTH))
     return State(
         phi=phi.copy(),
         U=U.copy(),

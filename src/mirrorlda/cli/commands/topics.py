@@ -28,7 +28,12 @@ _LEAST_WIDTH = 60
     show_default=True,
     help="From 0, lift alone, to 1, probability alone.",
 )
-@click.option("--data", multiple=True, metavar="FILE", help="For each topic also the documents of these files that show it best.")
+@click.option(
+    "--data",
+    multiple=True,
+    metavar="FILE",
+    help="For each topic also documents that show it best, among the first 20,000.",
+)
 @click.option("--n-docs", metavar="N", type=click.IntRange(1), default=3, show_default=True, help="Documents of each topic.")
 @click.option("--text", metavar="NAME", help="Column of the text in --data; that of the training files by default.")
 @click.option("--format", type=click.Choice(TABLES), help="Of --data, where the names of the files do not tell it.")
@@ -68,7 +73,7 @@ def command(model: str, n_words: int, relevance: float, data: tuple[str, ...], a
 def _typical(model: Any, about: Any, data: tuple[str, ...], options: dict[str, Any]) -> list[list[dict[str, Any]]]:
     """For each topic the documents that show it best, among the first of these files."""
     from mirrorlda.data.readers import read
-    from mirrorlda.inspect.topics import typical_documents
+    from mirrorlda.inspect.topics import best_documents, lengths_of
     from mirrorlda.method.fitted_model import model_of
 
     if is_corpus(data):
@@ -88,7 +93,7 @@ def _typical(model: Any, about: Any, data: tuple[str, ...], options: dict[str, A
     theta = fitted.proportions(counts)
     return [
         [{"number": int(number), "share": float(theta[number, topic]), "text": texts[number]} for number in numbers]
-        for topic, numbers in enumerate(typical_documents(model, counts, n_docs=n_docs))
+        for topic, numbers in enumerate(best_documents(theta, lengths_of(counts), n_docs))
     ]
 
 

@@ -15,7 +15,7 @@ from mirrorlda.method import themes
 from mirrorlda.method.gradients import gradients
 from mirrorlda.method.inference import check_layers, infer, new_engine
 from mirrorlda.method.responses import SquaredError
-from mirrorlda.method.themes import Decoder, themes_of
+from mirrorlda.method.themes import Decoder, normalised
 
 LENGTHS = [4, 30, 0, 12, 1, 70]
 ALPHA, N_LAYERS = 1.05, 5
@@ -40,7 +40,7 @@ def decoder_of(X, counts, **weights):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_what_themes_say_of_documents_is_the_oracles(make_problem, n_topics, dtype):
     _, X, theta, weights, counts = problem(make_problem, n_topics, dtype)
-    read, tolerance = themes_of(counts, counts.sum(axis=0, dtype=float)), 1e-10 if dtype == np.float64 else 2e-4
+    read, tolerance = normalised(counts, counts.sum(axis=0, dtype=float)), 1e-10 if dtype == np.float64 else 2e-4
     assert_allclose(read.sum(axis=0), 1, rtol=1e-5)
     decoder = decoder_of(X, counts, weight=1.0, use_weights=np.zeros(n_topics))
     found = decoder.decoded(new_engine(theta.dtype), theta, weights, 0, 1)
@@ -64,7 +64,7 @@ def test_what_themes_say_of_documents_is_the_oracles(make_problem, n_topics, dty
 
 def test_losses_are_the_oracles_and_their_gradients_central_differences(make_problem):
     _, X, theta, _, counts = problem(make_problem, 4)
-    read, documents, everything = themes_of(counts, counts.sum(axis=0)), as_documents(X, float), np.arange(len(LENGTHS))
+    read, documents, everything = normalised(counts, counts.sum(axis=0)), as_documents(X, float), np.arange(len(LENGTHS))
 
     def losses(theta):
         arrays = documents.indptr, documents.indices, documents.counts
@@ -136,7 +136,7 @@ def test_gradients_with_themes_are_those_of_jax(make_problem):
     phi, X, _, weights, counts = problem(make_problem, 6)
     decoder = decoder_of(X, counts)
     found = both(phi, X, weights, decoder)
-    read = themes_of(counts, decoder.totals)
+    read = normalised(counts, decoder.totals)
     asked_for = np.minimum(decoder.totals.mean() / decoder.totals, 10)
     steps = infer(phi, X, alpha=ALPHA, n_layers=N_LAYERS).step_sizes
     U, y = np.random.default_rng(1).standard_normal((2, 6)), np.random.default_rng(2).standard_normal((X.shape[0], 2))

@@ -214,8 +214,9 @@ def themes_of(
         outputs.setdefault(theme, output)
         return theme
 
-    guide = guide_of(settings.seed_words, words, theme_of, examples.documents.n_words, n_topics)
-    if last is not None and last.parameters.themes is not None:
+    n_words = examples.documents.n_words
+    guide = guide_of(settings.seed_words, words, theme_of, n_words, n_topics)
+    if last is not None and last.parameters.themes is not None and last.parameters.themes.shape == (n_words, n_topics):
         return Themes(n_topics, last.parameters.themes, guide, outputs)
     n_threads = effective_n_jobs(settings.n_jobs)
     first = first_themes(examples.documents, examples.weights, n_topics, guide, n_threads)
@@ -268,8 +269,8 @@ def start_state(
     theme_counts = None
     if first is not None:
         # What the themes have counted before the first step is as much as of a batch, with its weights.
-        of_batch = schedule.batch_size(0) * max(1.0, float(np.average(examples.lengths, weights=examples.weights)))
-        of_batch *= float(examples.weights.mean())
+        of_batch = min(schedule.batch_size(0), examples.n_docs) * float(examples.weights.mean())
+        of_batch *= max(1.0, float(np.average(examples.lengths, weights=examples.weights)))
         theme_counts = first.astype(dtype, copy=False) * dtype.type(of_batch / n_topics)
     phi = check_phi(phi.astype(dtype, copy=False))
     return mirror_descent.begin(phi, np.ascontiguousarray(U, dtype), word_weights, guide, theme_counts)

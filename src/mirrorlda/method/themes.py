@@ -105,7 +105,7 @@ def count(decoded: Decoded, counts: np.ndarray, totals: np.ndarray, factor: floa
     return _core.count_rows(counts, decoded.rows, decoded.grad_themes, _frame(counts, totals), factor, n_threads)
 
 
-def themes_of(counts: np.ndarray, totals: np.ndarray) -> np.ndarray:
+def normalised(counts: np.ndarray, totals: np.ndarray) -> np.ndarray:
     """Themes (n_words, n_topics), each a distribution, that have so many occurrences of each word."""
     scale, shift = _frame(counts, totals)
     themes: np.ndarray = counts * scale

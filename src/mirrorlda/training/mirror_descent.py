@@ -18,7 +18,7 @@ import numpy as np
 from mirrorlda import _core
 from mirrorlda.method import themes
 from mirrorlda.method.gradients import Gradients
-from mirrorlda.method.themes import Decoded, themes_of
+from mirrorlda.method.themes import Decoded, normalised
 
 # Between two flushes M stays within this factor of 1, and M B below this multiple of a row's mean: in float32 a row is then off
 # by at most some 1e-7 of the mean of all rows, its average by some 1e-5 of its largest value.
@@ -289,7 +289,7 @@ def parameters(state: State, n_threads: int) -> Parameters:
     # Phi is not negative, and a maximum shows NaN: no second array is needed to look for either.
     if not (np.isfinite(phi.max()) and np.isfinite(U).all()):
         raise DivergedError(f"the parameters are not finite after {state.n_steps} steps: lower the learning rates")
-    read = None if state.theme_counts is None else themes_of(state.theme_counts, state.theme_totals)
+    read = None if state.theme_counts is None else normalised(state.theme_counts, state.theme_totals)
     return Parameters(phi, U, None if word_weights is None else word_weights.astype(phi.dtype), read)
 
 

@@ -35,6 +35,7 @@ CHOICES = [
     ("alpha=null", "alpha=1.001"),
     ("n_layers=auto", "n_layers=10"),
     ("tol=0.02", "tol=0"),
+    ("coef_learning_rate=auto", "coef_learning_rate=0.5"),
     ("learning_rate_decay=linear", "learning_rate_decay=constant"),
     ("n_epochs=10", "n_epochs=20"),
     ("batch_size=auto", "batch_size=256"),

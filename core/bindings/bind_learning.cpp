@@ -192,6 +192,23 @@ void bind_learning(nb::module_& m) {
       },
       "weights"_a.noconvert(), "lag"_a.noconvert(), "rows"_a, "gradient"_a, "rate"_a, "clip"_a, "lowest"_a, "highest"_a,
       "average_weight"_a, "n_threads"_a);
+  m.def(
+      "solve_rows",
+      [](Array<const double, 2> matrix, Array<const double, 2> rows, int n_threads) {
+        const size_t size = matrix.shape(0);
+        require(matrix.shape(1) == size && rows.shape(1) == size && n_threads > 0, "solve_rows: shapes do not agree");
+        auto solved = new_array<double>({rows.shape(0), size});
+        std::copy_n(rows.data(), rows.shape(0) * size, solved.data());
+        bool is_definite;
+        {
+          nb::gil_scoped_release release;
+          std::vector<double> factor(matrix.data(), matrix.data() + size * size);
+          is_definite = solve_rows(factor.data(), int64_t(size), solved.data(), int64_t(rows.shape(0)), n_threads);
+        }
+        require(is_definite, "solve_rows: the matrix is not positive definite");
+        return solved;
+      },
+      "matrix"_a.noconvert(), "rows"_a.noconvert(), "n_threads"_a);
   bind_steps<float>(m);
   bind_steps<double>(m);
   bind_rows<float>(m);

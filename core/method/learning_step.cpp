@@ -10,7 +10,7 @@
 namespace mirrorlda {
 namespace {
 
-constexpr int64_t kRowsPerTask = 256, kRowsPerSettling = 4096, kDocumentsPerTask = 256;
+constexpr int64_t kRowsPerTask = 256, kRowsPerSettling = 4096, kDocumentsPerTask = 256, kRowsSolvedPerTask = 4;
 
 // Rows are far apart where the vocabulary is large: each is a miss if it is not asked for some rows early.
 constexpr int64_t kRowsAhead = 6;
@@ -237,6 +237,29 @@ void outer(const T* grad_scores, const T* theta, int64_t n_docs, int n_topics, i
   std::vector<double> sums(parts.begin(), parts.end());
   add_along_tree(sums, size);
   std::copy_n(sums.data(), size, out);
+}
+
+bool solve_rows(double* matrix, int64_t size, double* rows, int64_t n_rows, int n_threads) {
+  const Kernels<double>& k = kernels<double>();
+  // Row i of the factor L, from those above it: all sums are products of parts of rows.
+  for (int64_t i = 0; i < size; ++i) {
+    double* const row = matrix + i * size;
+    for (int64_t j = 0; j < i; ++j) row[j] = (row[j] - k.dot(row, matrix + j * size, j)) / matrix[j * size + j];
+    const double square = row[i] - k.dot(row, row, i);
+    if (!(square > 0 && std::isfinite(square))) return false;
+    row[i] = std::sqrt(square);
+  }
+  for_blocks(n_rows, kRowsSolvedPerTask, n_threads, [&](int64_t, int64_t from, int64_t to) {
+    for (int64_t r = from; r < to; ++r) {
+      double* const x = rows + r * size;
+      for (int64_t i = 0; i < size; ++i) x[i] = (x[i] - k.dot(matrix + i * size, x, i)) / matrix[i * size + i];
+      for (int64_t i = size - 1; i >= 0; --i) {
+        x[i] /= matrix[i * size + i];
+        k.add_scaled(x, -x[i], matrix + i * size, i);
+      }
+    }
+  });
+  return true;
 }
 
 #define MIRRORLDA_INSTANTIATE(T)                                                                                                  \

@@ -67,4 +67,8 @@ void back_scores(const T* grad_scores, const T* U, int64_t n_docs, int n_topics,
 template <class T>
 void outer(const T* grad_scores, const T* theta, int64_t n_docs, int n_topics, int n_outputs, int64_t per_block, double* out, int n_threads);
 
+// Equivalent to rows[:] = rows @ np.linalg.inv(matrix), for a symmetric matrix, of which the lower triangle is read and its Cholesky factor
+// left in its place. Whether it is positive definite; if not, the rows stay.
+bool solve_rows(double* matrix, int64_t size, double* rows, int64_t n_rows, int n_threads);
+
 }  // namespace mirrorlda

@@ -26,6 +26,7 @@ from mirrorlda.training.schedule import Schedule
 from mirrorlda.training.sources import Encoding, StoredExamples
 
 N_WORDS, N_TOPICS = 80, 3
+NO_MOMENTS = np.zeros((0, 0))
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +44,7 @@ def schedule(**changes):
         "batch_sizes": (4000, 4000),
         "learning_rate": 0.1,
         "coef_learning_rate": 0.2,
+        "coef_damping": 2.0,
         "decay": "linear",
         "average_from": 0.5,
         "beta": 1.01,
@@ -140,7 +142,7 @@ def test_a_round_is_the_mean_in_the_dual_space(corpus):
 
 def test_one_step_apart_is_a_step_on_the_mean_gradient(corpus):
     """From one Phi, with the same rates and equal weights, averaging in the dual space is mirror descent on the mean gradient."""
-    place = place_of(corpus, beta=1.0, word_learning_rate=0.0, learning_rate=0.005)
+    place = place_of(corpus, beta=1.0, word_learning_rate=0.0, learning_rate=0.005, coef_damping=None)
     about = a_round(place, n_batches=1)
     apart, together = state_of(), state_of()
     frozen = mirror_descent.spread(together)
@@ -165,12 +167,12 @@ def test_a_shard_leaves_the_state_as_it_was(corpus):
     state = state_of(guide, with_themes=True)
     before = mirror_descent.copy(state)
     first, _ = rounds.learned_apart(state, place, a_round(place), 3, never)
-    for name in ("phi", "U", "frame", "squares", "word_weights", "word_lag", "theme_counts", "theme_totals"):
+    for name in ("phi", "U", "frame", "squares", "word_weights", "word_lag", "theme_counts", "theme_totals", "moments"):
         assert_array_equal(getattr(state, name), getattr(before, name), err_msg=name)
     assert (state.n_steps, state.word_squares, state.n_flushes) == (before.n_steps, before.word_squares, before.n_flushes)
     again, _ = rounds.learned_apart(state, place_of(corpus, word_dropout=0.25), a_round(place), 3, never)
     assert {2, 5} <= set(first.rows.tolist())
-    for name in ("weight", "rows", "log_phi", "log_words", "theme_counts", "shift", "U", "squares", "word_squares"):
+    for name in ("weight", "rows", "log_phi", "log_words", "theme_counts", "shift", "U", "squares", "word_squares", "moments"):
         assert_array_equal(getattr(first, name), getattr(again, name), err_msg=name)
 
 
@@ -204,7 +206,18 @@ def test_the_tree_does_not_know_who_computes_it(corpus):
     halves = [rounds.along_tree(leaf, first, 4, changes.merged) for first in (0, 4)]
     pieces = [changes.merged(*pair) for pair in zip(*(changes.split(half, N_WORDS, 3) for half in halves), strict=True)]
     for other in (changes.merged(*halves), changes.in_a_row(pieces)):
-        for name in ("weight", "rows", "log_phi", "log_words", "theme_counts", "shift", "U", "squares", "word_squares"):
+        for name in (
+            "weight",
+            "rows",
+            "log_phi",
+            "log_words",
+            "theme_counts",
+            "shift",
+            "U",
+            "squares",
+            "word_squares",
+            "moments",
+        ):
             assert_array_equal(getattr(whole, name), getattr(other, name), err_msg=name)
 
 
@@ -367,10 +380,22 @@ def test_squares_are_those_of_the_mean_gradient(weights):
     state, rows = state_of(), np.zeros(0, np.int32)
     squares = state.squares.copy(), state.word_squares
     nothing = np.zeros((0, N_TOPICS), np.uint16), None, np.zeros(N_TOPICS), np.zeros((1, N_TOPICS))
-    parts = [Change(weight, 1, rows, *nothing, weight * np.full(N_TOPICS, 8.0), weight * 4.0) for weight in weights]
+    parts = [Change(weight, 1, rows, *nothing, weight * np.full(N_TOPICS, 8.0), weight * 4.0, NO_MOMENTS) for weight in weights]
     changes.adopt(state, changes.merged(*parts), 1, 0.0, 1)
     assert_allclose(state.squares - squares[0], 4.0)
     assert_allclose(state.word_squares - squares[1], 2.0)
+
+
+def test_the_curvature_is_the_mean_of_the_shards():
+    state, nothing = state_of(), np.zeros(N_TOPICS)
+    moments = [np.full((N_TOPICS, N_TOPICS), 2.0), np.full((N_TOPICS, N_TOPICS), 4.0)]
+    rows, log_phi = np.zeros(0, np.int32), np.zeros((0, N_TOPICS), np.uint16)
+    parts = [
+        Change(weight, 1, rows, log_phi, None, nothing, np.zeros((1, N_TOPICS)), nothing, 0.0, weight * of_shard)
+        for weight, of_shard in zip((1.0, 3.0), moments, strict=True)
+    ]
+    changes.adopt(state, changes.merged(*parts), 1, 0.0, 1)
+    assert_allclose(state.moments, 3.5)
 
 
 def test_a_change_larger_than_the_clip_of_one_step():
@@ -388,6 +413,7 @@ def test_a_change_larger_than_the_clip_of_one_step():
         U=np.zeros((1, N_TOPICS)),
         squares=np.zeros(N_TOPICS),
         word_squares=0.0,
+        moments=NO_MOMENTS,
     )
     changes.adopt(state, change, 1, 0.0, 1)
     expected = before.copy()
@@ -434,7 +460,9 @@ def test_a_round_without_weight_changes_nothing():
     before = mirror_descent.copy(state)
     nothing = np.zeros(N_TOPICS)
     rows = np.zeros(0, np.int32)
-    change = Change(0.0, 1, rows, np.zeros((0, N_TOPICS), np.uint16), None, nothing, np.zeros((1, N_TOPICS)), nothing, 0.0)
+    change = Change(
+        0.0, 1, rows, np.zeros((0, N_TOPICS), np.uint16), None, nothing, np.zeros((1, N_TOPICS)), nothing, 0.0, NO_MOMENTS
+    )
     changes.adopt(state, change, 3, 1.0, 1)
     assert_array_equal(state.phi, before.phi)
     assert state.n_steps == before.n_steps + 3
@@ -444,6 +472,6 @@ def test_what_is_not_finite_is_told():
     rows = np.arange(1, dtype=np.int32)
     log_phi = halves_of(np.full((1, N_TOPICS), np.inf))
     nothing = np.zeros(N_TOPICS)
-    change = Change(1.0, 1, rows, log_phi, None, nothing, np.zeros((1, N_TOPICS)), nothing, 0.0)
+    change = Change(1.0, 1, rows, log_phi, None, nothing, np.zeros((1, N_TOPICS)), nothing, 0.0, NO_MOMENTS)
     with pytest.raises(mirror_descent.DivergedError, match="not finite after 5 steps"):
         changes.adopt(state_of(), change, 1, 0.0, 1)

@@ -102,7 +102,7 @@ def test_the_scale_of_weights_does_not_matter_to_themes(planted):
         TopicRegressor(4, random_state=0, word_dropout=0).fit(planted.X, planted.y, sample_weight=np.full(1500, scale))
         for scale in (1.0, 1e-4)
     ]
-    assert_allclose(fits[0].components_, fits[1].components_, rtol=0.2, atol=2e-3)
+    assert_allclose(fits[0].components_, fits[1].components_, rtol=0.2, atol=6e-3)
 
 
 def test_going_on_with_themes_from_topics_alone_keeps_what_topics_are(planted):

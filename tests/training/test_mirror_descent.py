@@ -296,6 +296,57 @@ def test_the_same_bits_for_any_number_of_threads(dtype, n_threads):
         assert_array_equal(one, other)
 
 
+# Newton steps
+
+
+def of_documents(rng, n_docs, n_topics, n_outputs):
+    """Proportions, targets, weights."""
+    return rng.dirichlet(np.full(n_topics, 0.3), n_docs), rng.standard_normal((n_docs, n_outputs)), rng.uniform(0.5, 2, n_docs)
+
+
+def with_moments(rng, state, theta, y, weights):
+    """Gradients of half the squared error, Phi's made up."""
+    n_topics = theta.shape[1]
+    grad_U = ((theta @ state.U.T - y) * weights[:, None]).T @ theta
+    return replace(random_gradients(rng, N_WORDS, n_topics, 5), grad_U=grad_U, moments=(theta * weights[:, None]).T @ theta)
+
+
+def test_an_undamped_step_of_full_length_ends_at_the_least_squares():
+    rng = np.random.default_rng(0)
+    theta, y, weights = of_documents(rng, 300, 6, 3)
+    state = mirror_descent.begin(random_phi(rng, N_WORDS, 6), rng.standard_normal((3, 6)))
+    rates = mirror_descent.Rates(phi=0.1, U=1.0, prior=0.0, average=0.0, damping=0.0)
+    lazy_step(state, with_moments(rng, state, theta, y, weights), weights.sum(), rates)
+    root = np.sqrt(weights)[:, None]
+    expected = np.linalg.lstsq(root * theta, root * y, rcond=None)[0]
+    assert_allclose(state.U, expected.T, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_damped_steps_are_those_of_plain_numpy(n_threads):
+    rng = np.random.default_rng(1)
+    state = mirror_descent.begin(random_phi(rng, N_WORDS, 5), rng.standard_normal((2, 5)))
+    expected, remembered = state.U.copy(), np.zeros((5, 5))
+    for step in range(6):
+        theta, y, weights = of_documents(rng, 40 + step, 5, 2)
+        rates = mirror_descent.Rates(phi=0.1, U=0.3 / (1 + step), prior=0.0, average=0.0, damping=2.0)
+        gradient = ((theta @ expected.T - y) * weights[:, None]).T @ theta / weights.sum()
+        remembered = 0.9 * remembered + np.einsum("d,dk,dl->kl", weights, theta, theta)
+        mean = remembered / remembered.sum()
+        expected = expected - rates.U * gradient @ np.linalg.inv(mean + 2 * np.diag(np.full(5, np.diag(mean).mean())))
+        lazy_step(state, with_moments(rng, state, theta, y, weights), weights.sum(), rates, n_threads)
+    assert_allclose(state.U, expected, rtol=1e-12)
+
+
+def test_documents_without_weight_bend_nothing():
+    rng = np.random.default_rng(2)
+    theta, y, weights = of_documents(rng, 10, 3, 1)
+    state = mirror_descent.begin(random_phi(rng, N_WORDS, 3), np.ones((1, 3)))
+    rates = mirror_descent.Rates(phi=0.1, U=1.0, prior=0.0, average=0.0, damping=2.0)
+    lazy_step(state, with_moments(rng, state, theta, y, 0 * weights), 1.0, rates)
+    assert_array_equal(state.U, 1)
+
+
 # Words' weights
 
 
@@ -574,6 +625,11 @@ def test_a_state_from_its_arrays_learns_on_with_the_same_bits(tmp_path, n_before
         ({"guide_rows": np.array([1], np.int32)}, {}),
         ({"guide_rows": np.array([4], np.int32), "guide_towards": np.ones((1, 2))}, {}),
         ({"more": np.ones(1)}, {}),
+        ({"moments": np.ones((2, 3))}, {}),
+        ({"moments": np.array([[1.0, 0.9], [0.2, 1.0]])}, {}),
+        ({"moments": np.array([[1.0, 2.0], [2.0, 1.0]])}, {}),
+        ({"moments": np.full((2, 2), -1.0)}, {}),
+        ({"moments": np.full((2, 2), 1e31)}, {}),
         ({}, {"n_steps": "1"}),
         ({}, {"average_weight": 10**400}),
         ({}, {"word_squares": True}),
@@ -582,5 +638,6 @@ def test_a_state_from_its_arrays_learns_on_with_the_same_bits(tmp_path, n_before
 def test_arrays_that_are_no_state_are_refused(arrays, meta):
     good_arrays, good_meta = mirror_descent.as_arrays(mirror_descent.begin(np.full((4, 2), 0.25), np.ones((1, 2))))
     mirror_descent.from_arrays(good_arrays, good_meta)
+    mirror_descent.from_arrays(good_arrays | {"moments": np.array([[2.0, 1.0], [1.0, 2.0]])}, good_meta)
     with pytest.raises(ValueError, match="state"):
         mirror_descent.from_arrays(good_arrays | arrays, good_meta | meta)

@@ -138,7 +138,12 @@ PARAMETERS = (
         _Either(("auto",), _NUMBER),
         "Of the topics; auto is 0.01, and less beyond 10,000 words.",
     ),
-    _parameter("coef_learning_rate", "--coef-learning-rate", _NUMBER, "Of the coefficients."),
+    _parameter(
+        "coef_learning_rate",
+        "--coef-learning-rate",
+        _Either(("auto",), _NUMBER),
+        "Of the coefficients; auto: Newton steps, a number: plain gradient steps.",
+    ),
     _parameter("word_learning_rate", "--word-learning-rate", _NUMBER, "Of the words' weights."),
     _parameter("learning_rate_decay", "--learning-rate-decay", click.Choice(["linear", "constant"]), "How the rates fall."),
     _parameter("average_from", "--average-from", _NUMBER, "Fraction of the steps after which averages begin."),

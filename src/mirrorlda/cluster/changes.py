@@ -35,6 +35,8 @@ class Change:
     shift, squares : ndarray, shape (n_topics,)
     U : ndarray, shape (n_outputs, n_topics)
     word_squares : float
+    moments : ndarray
+        Those of the state, as they are after the steps.
     theme_counts : ndarray of uint16, shape (n_rows, n_topics), or None
         What was counted for the themes, halved as log_phi is. It has no weight: all places together see each document once.
     """
@@ -48,6 +50,7 @@ class Change:
     U: np.ndarray
     squares: np.ndarray
     word_squares: float
+    moments: np.ndarray
     theme_counts: np.ndarray | None = None
 
 
@@ -71,6 +74,7 @@ def merged(left: Change, right: Change) -> Change:
         U=left.U + right.U,
         squares=left.squares + right.squares,
         word_squares=left.word_squares + right.word_squares,
+        moments=left.moments + right.moments,
         theme_counts=theme_counts,
     )
 
@@ -129,6 +133,7 @@ def adopt(state: State, change: Change, n_steps: int, average: float, n_threads:
     # One machine sees the gradient of the whole batch: a mean of those of the shards, which are mostly noise.
     state.squares += change.squares / change.weight / change.n_shards
     state.word_squares += change.word_squares / change.weight / change.n_shards
+    state.moments = change.moments / change.weight
     state.U += (change.U / change.weight).astype(dtype)
     state.average_U += average * state.U
     state.average_weight += average

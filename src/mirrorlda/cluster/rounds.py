@@ -244,6 +244,7 @@ class Before:
         self._theme_totals = state.theme_totals
         self._frame, self._n_flushes = state.frame, state.n_flushes
         self._counts = (state.squares.copy(), state.word_squares, state.n_steps)
+        self._moments = state.moments
 
     def change(self, state: State, weight: float, rebuilt: Callable[[], State]) -> Change:
         """What the steps made of the state, which is then as it was."""
@@ -280,6 +281,7 @@ class Before:
             U=weight * (state.U.astype(np.float64) - self._U),
             squares=weight * (state.squares - squares),
             word_squares=weight * (state.word_squares - word_squares),
+            moments=weight * state.moments,
             theme_counts=None if counts is None else halved(counts),
         )
 
@@ -290,7 +292,7 @@ class Before:
         if state.theme_counts is not None:
             state.theme_counts[self._rows] = self._theme_counts
         state.theme_totals = self._theme_totals
-        state.U, state.frame = self._U, self._frame
+        state.U, state.frame, state.moments = self._U, self._frame, self._moments
         state.squares, state.word_squares, state.n_steps = self._counts
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from textwrap import fill
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -55,7 +55,7 @@ class Settings:
     auto_batch = (8, 1000)
     # What an estimator that predicts nothing goes without.
     tol = 0.0
-    coef_learning_rate = 0.0
+    coef_learning_rate = cast("float | str", 0.0)
     word_learning_rate = 0.0
     word_dropout = 0.0
     readability = 0.0
@@ -67,7 +67,7 @@ class PredictionSettings(Settings):
 
     gamma: float = 1.0
     tol: float = 0.02
-    coef_learning_rate: float = 0.5
+    coef_learning_rate: float | str = "auto"
     word_learning_rate: float = 0.03
     word_dropout: float = 0.25
     readability: float = 1.0
@@ -125,8 +125,9 @@ SUPERVISED_PARAMETERS = """n_topics : int or "auto", default="auto"
     learning_rate : float or "auto", default="auto"
         Of the topics, relative to the root mean square of each topic's gradients. "auto" is 0.01, times
         sqrt(10,000 / n_words) beyond 10,000 words.
-    coef_learning_rate : float, default=0.5
-        Of the coefficients, relative to the curvature of the loss.
+    coef_learning_rate : float or "auto", default="auto"
+        Of the coefficients. A number is the rate of plain gradient steps, as in the paper, relative to the curvature of the
+        loss. "auto" is 0.5 where one number is predicted; otherwise it takes 0.3 of a damped Newton step.
     word_learning_rate : float, default=0.03
         Of the words' weights, relative to the root mean square of their gradients; with 0 every word counts as it is.
     word_dropout : float, default=0.25

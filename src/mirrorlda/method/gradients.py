@@ -36,6 +36,8 @@ class Gradients:
     theta : ndarray, shape (n_docs, n_topics)
     decoded : Decoded, or None
         What the themes say of the documents, where there are any.
+    moments : ndarray of float64, shape (n_topics, n_topics), or None
+        Sum over documents of weight times theta theta', where it was asked for: the curvature of a squared loss.
     """
 
     loss: float
@@ -48,6 +50,7 @@ class Gradients:
     theta: np.ndarray
     grad_word_weights: np.ndarray | None = None
     decoded: Decoded | None = None
+    moments: np.ndarray | None = None
 
 
 def value_and_grad(
@@ -135,6 +138,7 @@ def gradients(
     rows: np.ndarray,
     want_counts: bool = False,
     want_word_weights: bool = False,
+    want_moments: bool = False,
     frame: np.ndarray | None = None,
     decoder: Decoder | None = None,
     block_docs: int = 0,
@@ -183,8 +187,11 @@ def gradients(
     if word_weights is not None or want_counts or not want_word_weights:
         grad_phi, grad_counts = engine.reverse(grad_theta, word_weights, rows, want_counts, n_threads, block_docs)
     grad_U = _core.outer(grad_scores, theta, n_threads, block_docs)
+    moments: np.ndarray | None = None
+    if want_moments:
+        moments = _core.outer(theta * weights[:, None].astype(dtype), theta, n_threads, block_docs)
     loss = float((losses * weights).sum())
-    return Gradients(loss, rows, grad_phi, grad_U, grad_counts, scores, losses, theta, grad_word_weights, decoded)
+    return Gradients(loss, rows, grad_phi, grad_U, grad_counts, scores, losses, theta, grad_word_weights, decoded, moments)
 
 
 def merged(left: Gradients, right: Gradients) -> Gradients:
@@ -208,6 +215,7 @@ def merged(left: Gradients, right: Gradients) -> Gradients:
         theta=np.concatenate([left.theta, right.theta]),
         grad_word_weights=words,
         decoded=themes.merged(left.decoded, right.decoded),
+        moments=None if left.moments is None or right.moments is None else left.moments + right.moments,
     )
 
 

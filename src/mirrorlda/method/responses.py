@@ -38,11 +38,12 @@ class Response(Protocol):
     two_sided : bool
         Whether topics start on both sides of a score, for more and for less of it. Classes start with one side: less of one is
         more of the others.
+    is_scale : bool
+        Whether topics that start on the same side of a score differ in strength, as stars do. Where each score is of another
+        class or label, all start equally strong.
     n_layers : int
         Layers of inference that suit it, with up to 50 topics. Where the scores go through a sigmoid that levels off by itself,
         fewer: theta then need not come close to the corners of the simplex.
-    coef_rate : float
-        How much faster U learns than the curvature of the loss says.
     theme_weight : float
         What the documents' likelihood under the themes weighs beside the loss, in nats a word of the mean document.
     use_weight : float
@@ -80,8 +81,8 @@ class Response(Protocol):
     word_weight: float = 0.0
     spread: float = 1.0
     two_sided: bool = True
+    is_scale: bool = True
     n_layers: int = 5
-    coef_rate: float = 1.0
     theme_weight: float = 0.05
     use_weight: float = 0.003
     link: str = "other"
@@ -258,6 +259,7 @@ class Softmax(Response):
     n_classes: int | None = None
     spread = 2.0
     two_sided = False
+    is_scale = False
     n_layers = 4
     # Beside a loss in nats; that of standardised numbers is some four times smaller.
     theme_weight, use_weight = 0.2, 0.05
@@ -326,9 +328,7 @@ class Sigmoid(Response):
     n_layers = 4
     # Beside a loss in nats; that of standardised numbers is some four times smaller.
     theme_weight, use_weight = 0.2, 0.05
-    # Labels share topics. Measured, one seed: log loss of 33 labels of newsgroups 3.09 at 1, 2.27 at 4, 1.93 at 16, 1.98 at 32;
-    # of 3 labels 0.336, 0.280, 0.277, 0.285; of 6 labels of hotels 0.436, 0.376, 0.327, 0.319.
-    coef_rate = 16.0
+    is_scale = False
     link = "sigmoid"
     score_name = "share of the log loss explained (D²)"
 
@@ -399,9 +399,6 @@ class Ordinal(Response):
     n_levels: int
     gamma: float = 1.0
     n_layers = 4
-    # Levels share topics. R2 of 10,000 hotel stars, 20 topics, three folds: 0.682 at 4, 0.687 at 8, 0.689 at 16, 0.616 at 1 in
-    # five; of 2,000 film ratings 0.552, 0.546 and 0.514 at 4, 8 and 16.
-    coef_rate = 8.0
     link = "ordinal"
     score_name = "share of the log loss explained (D²)"
     suits = "a few ordered levels such as stars, with `predict_proba`"

@@ -65,7 +65,6 @@ _EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "tol": (lambda v: _is_number(v) and 0 <= v < 1, "a number of at least 0 and below 1"),
     "gamma": (lambda v: _is_number(v, _LARGEST) and v > 0, f"a positive number of at most {_LARGEST:g}"),
     "count_scale": (lambda v: isinstance(v, str) and v in ("log", "linear"), "'log' or 'linear'"),
-    "learning_rate": (lambda v: v == "auto" if isinstance(v, str) else _is_number(v), "a finite number or 'auto'"),
     "learning_rate_decay": (lambda v: isinstance(v, str), "'linear' or 'constant'"),
     "batch_size": (_is_batch_size, "a whole number, a pair of them or 'auto'"),
     "n_jobs": (lambda v: v is None or (is_whole(v, -_MOST_THREADS, _MOST_THREADS) and v != 0), "None or a number of threads"),
@@ -80,7 +79,11 @@ _EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "class_weight": (lambda v: v is None or isinstance(v, dict | list | str), "None, a dict or 'balanced'"),
 }
 _EXPECTED |= dict.fromkeys(("beta", "readability", "word_dropout", "average_from"), (_is_number, "a finite number"))
-_EXPECTED |= dict.fromkeys(("coef_learning_rate", "word_learning_rate", "validation_fraction"), (_is_number, "a finite number"))
+_EXPECTED |= dict.fromkeys(("word_learning_rate", "validation_fraction"), (_is_number, "a finite number"))
+_EXPECTED |= dict.fromkeys(
+    ("learning_rate", "coef_learning_rate"),
+    (lambda v: v == "auto" if isinstance(v, str) else _is_number(v), "a finite number or 'auto'"),
+)
 
 
 def check_parameter(name: str, value: Any) -> None:

@@ -101,6 +101,7 @@ def gradients_of(
         rows=rows,
         decoder=decoder_of(state, examples.documents, batch, schedule),
         want_word_weights=state.word_weights is not None and rates.words > 0,
+        want_moments=bool(len(state.U)) and rates.damping is not None,
         frame=mirror_descent.scale_and_shift(state),
         block_docs=block_docs,
         n_threads=n_threads,

@@ -32,6 +32,8 @@ _WEIGHT_CLIP = 0.1
 _SEEDED = 0.05
 # For the themes step t counts (1 + t / 16)^3 times as much as the first: of many steps, the last quarter makes two thirds.
 _EARLY_STEPS, _GROWTH = 16, 3
+# Of what earlier batches say of the curvature of the loss, each step leaves this part.
+_REMEMBERED = 0.9
 # In a state that is read rows are at most so large, the sums of running averages so, and other sums so.
 _LARGEST_ROW = 1e6
 _LARGEST_SUM = 1e30
@@ -56,6 +58,9 @@ class Rates:
         Weight of the new parameters in the running averages; 0 leaves them out.
     guide : float
         Fraction by which a guided topic moves towards its seed words.
+    damping : float, or None
+        U takes Newton steps: the loss of U theta curves as the mean of theta theta' does, with so many times the mean of its
+        diagonal added to the diagonal. None is a plain gradient step.
     """
 
     phi: float
@@ -64,6 +69,7 @@ class Rates:
     average: float
     words: float = 0.0
     guide: float = 0.0
+    damping: float | None = None
 
 
 @dataclass(frozen=True)
@@ -119,6 +125,9 @@ class State:
     # What each theme has of the occurrences of each word, later ones with more weight, and the sums over words.
     theme_counts: np.ndarray | None = None
     theme_totals: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    # Sum of theta theta' over the documents of all steps, earlier ones with less weight. Theta sums to one, so the sum of all
+    # entries is the weight of the documents.
+    moments: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     # How often all rows were written anew.
     n_flushes: int = 0
 
@@ -180,7 +189,8 @@ def learn(state: State, gradients: Gradients, weight: float, rates: Rates, n_thr
     n_words = len(state.phi)
     squares = _core.column_squares(gradients.grad_phi, n_threads) / weight**2
     grad_U = gradients.grad_U / weight
-    if not (np.isfinite(gradients.loss) and np.isfinite(squares).all() and np.isfinite(grad_U).all()):
+    of_documents: list[Any] = [gradients.loss, squares, grad_U, 0.0 if gradients.moments is None else gradients.moments]
+    if not all(np.isfinite(numbers).all() for numbers in of_documents):
         raise DivergedError(
             f"the loss or its gradient is not finite after {state.n_steps} steps: "
             "lower the learning rate, or scale the counts down"
@@ -215,9 +225,21 @@ def learn(state: State, gradients: Gradients, weight: float, rates: Rates, n_thr
     if state.theme_counts is not None and gradients.decoded is not None:
         _count(state, state.theme_counts, gradients.decoded, n_threads)
     with np.errstate(over="ignore", invalid="ignore"):
-        state.U -= (rates.U * grad_U).astype(dtype)
+        state.U -= (rates.U * _step_of_U(state, grad_U, gradients.moments, rates.damping, n_threads)).astype(dtype)
         state.average_U += rates.average * state.U
     state.average_weight += rates.average
+
+
+def _step_of_U(state: State, grad_U: np.ndarray, moments: np.ndarray | None, damping: float | None, n_threads: int) -> np.ndarray:
+    if damping is None or moments is None:
+        return grad_U
+    state.moments = _REMEMBERED * state.moments + moments if state.moments.size else moments
+    weight = state.moments.sum()
+    if not weight:
+        return grad_U
+    curvature = state.moments / weight
+    curvature[np.diag_indices_from(curvature)] += damping * np.trace(curvature) / len(curvature)
+    return _core.solve_rows(curvature, grad_U, n_threads)
 
 
 def _count(state: State, theme_counts: np.ndarray, decoded: Decoded, n_threads: int) -> None:
@@ -302,6 +324,7 @@ def as_arrays(state: State) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         "squares": state.squares,
         "average_U": state.average_U,
         "word_lag": state.word_lag,
+        "moments": state.moments,
     }
     if state.average_phi is not None:
         arrays["average_phi"] = state.average_phi
@@ -334,9 +357,11 @@ def from_arrays(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> St
         "guide_towards": (np.float64, (n_rows, n_topics)),
         "theme_counts": (dtype, (n_words, n_topics)),
         "theme_totals": (np.float64, (n_topics,)),
+        "moments": (np.float64, (n_topics, n_topics) if arrays.get("moments", np.zeros(0)).size else (0, 0)),
     }
     pairs = (("guide_rows", "guide_towards"), ("theme_counts", "theme_totals"))
-    optional = {"average_phi", "word_weights"}.union(*pairs)
+    # Files of earlier states have no moments.
+    optional = {"average_phi", "word_weights", "moments"}.union(*pairs)
     is_paired = all((first in arrays) == (second in arrays) for first, second in pairs)
     if not (set(expected) - optional <= set(arrays) <= set(expected) and is_paired):
         raise ValueError(f"the state has the arrays {', '.join(sorted(arrays))}, expected {', '.join(expected)}")
@@ -369,6 +394,7 @@ def from_arrays(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> St
         guide=Guide(arrays["guide_rows"], arrays["guide_towards"]) if "guide_rows" in arrays else None,
         theme_counts=arrays.get("theme_counts"),
         theme_totals=arrays.get("theme_totals", np.zeros(0)),
+        moments=arrays.get("moments", np.zeros((0, 0))),
     )
 
 
@@ -396,6 +422,7 @@ def _check_ranges(arrays: Mapping[str, np.ndarray]) -> None:
         or bool(
             ((arrays["guide_rows"] >= 0) & (arrays["guide_rows"] < n_words)).all() and (np.diff(arrays["guide_rows"]) > 0).all()
         ),
+        "moments": not arrays.get("moments", np.zeros(0)).size or _are_moments(arrays["moments"]),
         "guide_towards": "guide_towards" not in arrays or (arrays["guide_towards"] >= 0).all(),
         "theme_counts": "theme_counts" not in arrays
         or ((arrays["theme_counts"] >= 0).all() and (arrays["theme_counts"] <= _LARGEST_SUM).all()),
@@ -405,6 +432,14 @@ def _check_ranges(arrays: Mapping[str, np.ndarray]) -> None:
     for name, holds in facts.items():
         if not holds:
             raise ValueError(f"{name} of the state has numbers out of their range")
+
+
+def _are_moments(moments: np.ndarray) -> bool:
+    """Whether it can be a sum of theta theta', but for rounding."""
+    largest, is_symmetric = moments.max(), np.allclose(moments, moments.T, rtol=1e-5, atol=0)
+    if not ((moments >= 0).all() and 0 < largest <= _LARGEST_SUM and is_symmetric):
+        return False
+    return bool(np.linalg.eigvalsh(moments)[0] >= -1e-5 * largest)
 
 
 def _mean(rows: np.ndarray) -> np.ndarray:

@@ -71,7 +71,7 @@ def seconds(run: Callable[[], object]) -> float:
 def text_to_counts(paths: Sequence[Path]) -> list[Times]:
     """Times of `fit_transform` with the 5,000 most frequent words: of each the shortest of as many runs, taken in turn."""
     makers = (
-        lambda: TextVectorizer(MAX_WORDS, n_jobs=2),
+        lambda: TextVectorizer(MAX_WORDS, bigrams=False, n_jobs=2),
         lambda: CountVectorizer(max_features=MAX_WORDS),
         lambda: same_definition(max_features=MAX_WORDS),
     )
@@ -87,7 +87,7 @@ def text_to_counts(paths: Sequence[Path]) -> list[Times]:
 def n_differences(path: Path, **options: Any) -> tuple[int, int, int]:
     """Distinct words, words that only one of the two has, and entries of the common words whose counts differ."""
     texts = read_texts(path)
-    ours = TextVectorizer(bigrams=options.get("ngram_range") == (1, 2), n_jobs=2)
+    ours = TextVectorizer(None, bigrams=options.get("ngram_range") == (1, 2), min_phrase_docs=1, n_jobs=2)
     theirs = same_definition(**options)
     X, Y = ours.fit_transform(texts), theirs.fit_transform(texts)
     common = [word for word in ours.vocabulary_ if word in theirs.vocabulary_]

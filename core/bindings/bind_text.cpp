@@ -245,14 +245,14 @@ void bind_text(nb::module_& m) {
       .def("add_counted", &add_counted, "letters"_a, "offsets"_a, "totals"_a, "docs"_a, "n_docs"_a)
       .def_prop_ro("n_docs", &WordCounts::n_docs, nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("n_runs", &WordCounts::n_runs, nb::call_guard<nb::gil_scoped_release>())
-      .def("select", [](WordCounts& self, uint64_t max_words, uint64_t min_docs, uint64_t max_docs) {
+      .def("select", [](WordCounts& self, uint64_t max_words, uint64_t min_docs, uint64_t min_phrase_docs, uint64_t max_docs) {
         Selection selection;
         {
           nb::gil_scoped_release release;
-          selection = self.select({std::min<uint64_t>(max_words, INT32_MAX), min_docs, max_docs});
+          selection = self.select({std::min<uint64_t>(max_words, INT32_MAX), min_docs, min_phrase_docs, max_docs});
         }
         return nb::make_tuple(nb::cast(std::move(selection.words)), as_array(std::move(selection.totals)), selection.n_distinct);
-      }, "max_words"_a, "min_docs"_a, "max_docs"_a)
+      }, "max_words"_a, "min_docs"_a, "min_phrase_docs"_a, "max_docs"_a)
       .def("documents", [](WordCounts& self, const WordTable& vocabulary, int n_threads) {
         check_threads(n_threads);
         std::vector<CountRows> blocks;

@@ -312,7 +312,10 @@ Selection WordCounts::select(const Choice& choice) {
   std::lock_guard lock(mutex_);
   Selection selection;
   if (workers_.empty()) return selection;
-  const auto chosen = [&](uint64_t docs) { return docs >= choice.min_docs && docs <= choice.max_docs; };
+  const auto chosen = [&](std::string_view word, uint64_t docs) {
+    if (docs < choice.min_docs || docs > choice.max_docs) return false;
+    return docs >= choice.min_phrase_docs || word.find(' ') == std::string_view::npos;
+  };
   if (!runs_.empty()) {
     for (auto& worker : workers_) {
       spill(*worker);
@@ -321,7 +324,7 @@ Selection WordCounts::select(const Choice& choice) {
     Best best(choice.max_words);
     merge(runs_, [&](const CountedWord& counted) {
       ++selection.n_distinct;
-      if (chosen(counted.docs)) best.offer(counted);
+      if (chosen(counted.word, counted.docs)) best.offer(counted);
     });
     best.move_to(selection);
     return selection;
@@ -331,7 +334,7 @@ Selection WordCounts::select(const Choice& choice) {
   selection.n_distinct = uint64_t(all.words.size());
   std::vector<Ranked> ranked;
   for (uint32_t i = 0; i < all.tallies.size(); ++i)
-    if (chosen(all.tallies[i].docs)) ranked.push_back({all.tallies[i].total, all.words.leading_bytes(i), i});
+    if (chosen(all.words[i], all.tallies[i].docs)) ranked.push_back({all.tallies[i].total, all.words.leading_bytes(i), i});
   if (choice.max_words < ranked.size()) {
     std::nth_element(ranked.begin(), ranked.begin() + int64_t(choice.max_words), ranked.end(), by_frequency(all.words));
     ranked.resize(choice.max_words);

@@ -35,9 +35,10 @@ struct Selection {
   uint64_t n_distinct = 0;  // among which was chosen
 };
 
-// Which words a vocabulary takes: the `max_words` most frequent, equally frequent ones by code point, of those in `min_docs` to `max_docs` texts.
+// Which words a vocabulary takes: the `max_words` most frequent, equally frequent ones by code point, of those in `min_docs` to `max_docs` texts. A
+// phrase, which has a space in it, is in `min_phrase_docs` of them at least.
 struct Choice {
-  uint64_t max_words, min_docs, max_docs;
+  uint64_t max_words, min_docs, min_phrase_docs, max_docs;
 };
 
 class WordCounts {

@@ -81,7 +81,8 @@ TRAIN = ["train", "a.csv", "--text", "text", "--target", "stars", "-q", "-o", "m
         ([*A, "--max-docs-fraction", "0"], "--max-docs-fraction must be above 0 and at most 1, got 0.0"),
         (
             [*PREPARE, "a.svmlight", "--one-based", "--max-words", "5"],
-            "--max-words, --min-docs, --max-docs-fraction and --bigrams/--stop-words/--keep-case choose words of text",
+            "--max-words, --min-docs, --max-docs-fraction, --min-phrase-docs and "
+            "--bigrams/--no-bigrams/--stop-words/--keep-case choose words of text",
         ),
         ([*A, "--target", "stars", "--id", "stars"], "--target, --id and --split must be different columns"),
         ([*A, "--split", "other", "--test-fraction", "0.5"], "--split 'other' and --test-fraction 0.5 both say"),

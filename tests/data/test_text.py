@@ -392,3 +392,20 @@ def test_limits_are_those_of_the_engine():
 def test_a_table_of_texts_is_refused():
     with pytest.raises(ValueError, match="got a table of 2 dimensions: choose its column"):
         Vocabulary(["a"]).count(np.array([["a", "b"]]))
+
+
+# Phrases
+
+
+@pytest.mark.parametrize("memory", [2**29, 1], ids=["in memory", "spilled"])
+def test_phrases_need_documents_of_their_own(memory):
+    """Twelve texts have "front desk", five "bad smell", and all words are in five texts at least."""
+    counts = WordCounts(TextDefinition(bigrams=True), memory=memory)
+    counts.add(["front desk"] * 12 + ["bad smell"] * 5)
+    assert counts.vocabulary(min_phrase_docs=10).words == ["desk", "front", "front desk", "bad", "smell"]
+    assert counts.vocabulary(min_phrase_docs=6, min_docs=13 - 1).words == ["desk", "front", "front desk"]
+    assert "bad smell" in counts.vocabulary(min_phrase_docs=5)
+    assert "bad smell" not in counts.vocabulary(min_phrase_docs=6)
+    assert "front desk" not in counts.vocabulary(min_phrase_docs=13)
+    with pytest.raises(ValueError, match="min_phrase_docs must be at least 1, got 0"):
+        counts.vocabulary(min_phrase_docs=0)

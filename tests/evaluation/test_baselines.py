@@ -1,5 +1,7 @@
 """Simpler methods that an evaluation has beside the model, measured as it is."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from mirrorlda.datasets import make_topics
@@ -11,6 +13,8 @@ from sklearn.pipeline import make_pipeline
 from mirrorlda import Corpus, CorpusWriter, Target, TopicClassifier, TopicModel, TopicRegressor
 from mirrorlda.evaluation import Evaluation, evaluate
 from mirrorlda.evaluation.baselines import with_baselines
+from mirrorlda.evaluation.bootstrap import Measure, lead, measured
+from mirrorlda.evaluation.measures import NumberOutcome
 
 
 def planted(**response):
@@ -137,3 +141,69 @@ def test_the_same_data_give_the_same_baselines():
     data = planted(n_classes=3)
     model = fitted(TopicClassifier, *data[:2])
     assert beside_baselines(model, *data) == beside_baselines(model, *data)
+
+
+# Leads and the verdict
+
+RIDGE = "tf-idf, ridge regression"
+
+
+def outcome_of_numbers(truth, predicted):
+    return NumberOutcome(["y"], truth[:, None], predicted[:, None])
+
+
+def test_a_lead_is_the_difference_on_documents_that_are_drawn_together():
+    """Against resampling by hand; errors that both share make the difference surer than the measures are."""
+    rng = np.random.default_rng(0)
+    truth, shared = rng.standard_normal(400), rng.standard_normal(400)
+    ours, theirs = truth + 0.5 * shared + 0.05 * rng.standard_normal(400), truth + 0.55 * shared
+    found = lead(outcome_of_numbers(truth, ours), outcome_of_numbers(truth, theirs), "R2")
+    assert found.value == pytest.approx(metrics.r2_score(truth, ours) - metrics.r2_score(truth, theirs))
+    drawn = [rng.integers(400, size=400) for _ in range(2000)]
+    differences = [metrics.r2_score(truth[d], ours[d]) - metrics.r2_score(truth[d], theirs[d]) for d in drawn]
+    np.testing.assert_allclose([found.low, found.high], np.quantile(differences, [0.025, 0.975]), atol=0.004)
+    (alone,) = (measured(outcome_of_numbers(truth, ours))[name] for name in ["R2"])
+    assert found.high - found.low < 0.8 * (alone.high - alone.low)
+
+
+def test_where_less_is_better_a_lead_is_less():
+    truth = np.random.default_rng(0).standard_normal(50)
+    near, far = outcome_of_numbers(truth, truth + 0.1), outcome_of_numbers(truth, truth + 0.5)
+    assert lead(near, far, "RMSE").value == pytest.approx(0.4)
+    assert lead(far, near, "RMSE").value == pytest.approx(-0.4)
+    assert lead(near, far, "AUC") is None
+
+
+def test_there_is_a_lead_over_each_baseline():
+    data = planted(n_outputs=1)
+    found = beside_baselines(fitted(TopicRegressor, *data[:2]), *data)
+    assert list(found.leads) == ["mean", RIDGE]
+    for name, of_main in found.leads.items():
+        assert of_main.value == pytest.approx(found.measures["R2"].value - found.baselines[name]["R2"].value)
+        assert of_main.low < of_main.value < of_main.high
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ((0.024, 0.018, 0.03), f"Better than {RIDGE} by 0.0240 of R2 (0.0180 to 0.0300)."),
+        ((-0.02, -0.03, -0.01), f"Worse than {RIDGE} by 0.0200 of R2 (0.0100 to 0.0300); readability=0 may predict better."),
+        ((0.002, -0.001, 0.005), f"Level with {RIDGE}: the difference of R2 is +0.0020 (-0.0010 to +0.0050)."),
+    ],
+)
+def test_the_verdict(ends, said):
+    data = planted(n_outputs=1)
+    evaluation = beside_baselines(fitted(TopicRegressor, *data[:2]), *data)
+    found = replace(evaluation, leads={"mean": Measure(0.5, 0.4, 0.6), RIDGE: Measure(*ends)})
+    assert found.verdict == said
+    assert said in str(found)
+    assert replace(found, leads={}).verdict == ""
+
+
+def test_an_evaluation_of_an_earlier_version_has_no_leads():
+    data = planted(n_outputs=1)
+    values = beside_baselines(fitted(TopicRegressor, *data[:2]), *data).as_json()
+    del values["leads"]
+    assert Evaluation.from_json(values).leads == {}
+    with pytest.raises(ValueError, match="leads of an evaluation is not what was expected: names of baselines"):
+        Evaluation.from_json({**values, "leads": {"another": {"value": 0.0, "low": 0.0, "high": 0.0}}})

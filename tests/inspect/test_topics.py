@@ -357,3 +357,23 @@ def test_typical_documents_have_much_of_a_topic_and_words_enough():
 
 def test_equally_relevant_words_come_in_their_order():
     assert relevant_words(np.full((2, 6), 1 / 6), [1, 1], n_words=3) == [["0", "1", "2"]] * 2
+
+
+# Phrases
+
+
+def test_of_a_phrase_and_its_words_the_most_relevant_is_shown():
+    names = ["front desk", "desk", "the front", "rude", "the", "front"]
+    topics = np.array([[0.3, 0.2, 0.1, 0.1, 0.2, 0.1], [0.01, 0.3, 0.02, 0.2, 0.27, 0.2]])
+    assert relevant_words(topics, [0.5, 0.5], names, n_words=3)[0] == ["front desk", "the", "rude"]
+    assert relevant_words(topics, [0.5, 0.5], names, n_words=2)[1] == ["rude", "front"]
+
+
+def test_names_with_a_space_are_phrases_only_where_their_words_are_names():
+    topics, names = np.array([[0.6, 0.3, 0.1], [0.2, 0.3, 0.5]]), ["word 1", "word 2", "word 3"]
+    assert [sorted(words) for words in relevant_words(topics, [1, 1], names)] == [names] * 2
+
+
+def test_words_without_phrases_are_all_shown():
+    topics = np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]])
+    assert [sorted(words) for words in relevant_words(topics, [1, 1], ["a", "b", "c"])] == [["a", "b", "c"]] * 2

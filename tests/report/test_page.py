@@ -89,7 +89,7 @@ def models():
     made = {}
     for task in TASKS:
         estimator = kinds.get(task, TopicClassifier)(n_topics=4, n_epochs=4, random_state=0)
-        made[task] = make_pipeline(TextVectorizer(), estimator).fit(texts, targets(task, stars))
+        made[task] = make_pipeline(TextVectorizer(bigrams=False), estimator).fit(texts, targets(task, stars))
     return made
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # Kinds of targets of the tasks that have one.
 TARGET_KINDS = {"auto": "auto", "regression": "numbers", "classification": "classes", "multilabel": "labels"}
 # Of a vocabulary that nobody chose.
-_MAX_WORDS, _MIN_DOCS = 20_000, 2
+_MIN_DOCS = 2
 # Fewer classes are no list of labels.
 _FEW_CLASSES = 10
 
@@ -35,7 +35,6 @@ def parts_of(files: tuple[str, ...], work: Path, options: dict[str, Any], cluste
     from mirrorlda.data.corpus.prepare import prepare
 
     task, targets = options["task"], list(options["target"]) if options["task"] != "topics" else []
-    is_chosen = options["max_words"] is not None or options["text"] is None
     min_docs = options["min_docs"] or (_MIN_DOCS if options["text"] is not None else 1)
     options = dict(options)
     reading, words = taken(options), words_taken(options)
@@ -55,7 +54,7 @@ def parts_of(files: tuple[str, ...], work: Path, options: dict[str, Any], cluste
             split=options["split"],
             test_fraction=0.0 if options["split"] or options["test"] else options["test_fraction"],
             seed=options["random_state"] or 0,
-            **{**words, "max_words": words["max_words"] if is_chosen else _MAX_WORDS, "min_docs": min_docs},
+            **{**words, "min_docs": min_docs},
             **how,
         )
     parts = _split(corpus)

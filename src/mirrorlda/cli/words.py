@@ -19,7 +19,7 @@ def text_options(command: Any) -> Any:
                 metavar="N",
                 type=click.IntRange(0),
                 default=None,
-                help="Only the most frequent words, so many; 0 for all.",
+                help="Only the most frequent words, 100,000 by default; 0 for all.",
             ),
             option("--min-docs", metavar="N", type=click.IntRange(1), help="Only words of so many documents."),
             option(
@@ -29,7 +29,10 @@ def text_options(command: Any) -> Any:
                 default=1.0,
                 help="Only words of at most this fraction of them.",
             ),
-            option("--bigrams", is_flag=True, help="Two neighbouring words are a word too."),
+            option("--bigrams/--no-bigrams", default=True, help="Phrases: two neighbouring words are a word too, by default."),
+            option(
+                "--min-phrase-docs", metavar="N", type=click.IntRange(1), help="Only phrases of so many documents, 10 by default."
+            ),
             option("--stop-words", metavar="english|FILE", help="Words to leave out: English ones, or a file of them."),
             option("--keep-case", is_flag=True, help="Do not take upper case for lower case."),
         ]
@@ -40,7 +43,7 @@ def text_options(command: Any) -> Any:
 
 def words_taken(options: dict[str, Any]) -> dict[str, Any]:
     """What `mirrorlda.prepare` wants to know of words, out of a verb's options; the others stay."""
-    from mirrorlda.data.text import ENGLISH_STOP_WORDS, TextDefinition
+    from mirrorlda.data.text import ENGLISH_STOP_WORDS, MAX_WORDS, MIN_PHRASE_DOCS, USUAL, TextDefinition
 
     stop_words = options.pop("stop_words")
     chosen: tuple[str, ...] = ()
@@ -50,9 +53,11 @@ def words_taken(options: dict[str, Any]) -> dict[str, Any]:
         with open(stop_words, encoding="utf-8") as file:
             chosen = tuple(file.read().split())
     definition = TextDefinition(not options.pop("keep_case"), options.pop("bigrams"), chosen)
+    max_words = options.pop("max_words")
     return {
-        "max_words": options.pop("max_words") or None,
+        "max_words": MAX_WORDS if max_words is None else max_words or None,
         "min_docs": options.pop("min_docs") or 1,
         "max_docs_fraction": options.pop("max_docs_fraction"),
-        "definition": None if definition == TextDefinition() else definition,
+        "min_phrase_docs": options.pop("min_phrase_docs") or MIN_PHRASE_DOCS,
+        "definition": None if definition == USUAL else definition,
     }

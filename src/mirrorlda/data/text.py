@@ -36,6 +36,14 @@ which while who whom why will with would you your yours yourself yourselves
 ENGLISH_STOP_WORDS = tuple(_ENGLISH.split())
 
 
+# Of a vocabulary that nobody chose. Pairs of words are worth more than all else: R2 of hotel stars rises from 0.745 with 20,000
+# words to 0.764, AUC of films from 0.962 to 0.971, accuracy of newsgroups from 0.909 to 0.923. All pairs gain nothing more on
+# reviews, and take four times the memory.
+MAX_WORDS = 100_000
+# Of few documents, rarer phrases make themes of noise: their NPMI falls from 0.12 to 0.06 with 2,000 reviews and phrases of 3.
+MIN_PHRASE_DOCS = 10
+
+
 @dataclass(frozen=True)
 class TextDefinition:
     """How text becomes words.
@@ -85,6 +93,10 @@ class TextDefinition:
     def words(self, text: str) -> list[str]:
         """The words of one text, in order; a bigram comes after its second word."""
         return _compiled(self).words(text)
+
+
+# Of text of which nobody said how it becomes words.
+USUAL = TextDefinition(bigrams=True)
 
 
 @lru_cache(maxsize=16)
@@ -267,7 +279,13 @@ class WordCounts:
         """Take what `other` has counted, in other texts, as if it had been counted here."""
         self._counts.add_counted(*other._counts.counted(), other.n_docs)
 
-    def vocabulary(self, max_words: int | None = None, min_docs: int = 1, max_docs_fraction: float = 1.0) -> Vocabulary:
+    def vocabulary(
+        self,
+        max_words: int | None = None,
+        min_docs: int = 1,
+        max_docs_fraction: float = 1.0,
+        min_phrase_docs: int = 1,
+    ) -> Vocabulary:
         """The words chosen, the most frequent first; equally frequent ones in the order of their code points.
 
         Parameters
@@ -278,16 +296,20 @@ class WordCounts:
             Only words of at least as many texts.
         max_docs_fraction : float
             Only words of at most this fraction of the texts.
+        min_phrase_docs : int
+            Only phrases of at least as many texts, where two neighbouring words are a word too.
         """
         if max_words is not None and max_words < 1:
             raise ValueError(Message("<max_words> must be at least 1 or None, got {}", max_words))
         if min_docs < 1:
             raise ValueError(Message("<min_docs> must be at least 1, got {}", min_docs))
+        if min_phrase_docs < 1:
+            raise ValueError(Message("<min_phrase_docs> must be at least 1, got {}", min_phrase_docs))
         if not 0 < max_docs_fraction <= 1:
             raise ValueError(Message("<max_docs_fraction> must be above 0 and at most 1, got {}", max_docs_fraction))
         limit = MOST_WORDS if max_words is None else min(int(max_words), MOST_WORDS)
-        least = min(int(min_docs), self.n_docs + 1)
-        table, _, n_distinct = self._counts.select(limit, least, int(max_docs_fraction * self.n_docs))
+        least, of_phrases = (min(int(number), self.n_docs + 1) for number in (min_docs, min_phrase_docs))
+        table, _, n_distinct = self._counts.select(limit, least, of_phrases, int(max_docs_fraction * self.n_docs))
         if len(table) == 0:
             raise ValueError(
                 Message(

@@ -12,7 +12,7 @@ from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mirrorlda.data.text import ENGLISH_STOP_WORDS, TextDefinition, Vocabulary, WordCounts
+from mirrorlda.data.text import ENGLISH_STOP_WORDS, MAX_WORDS, MIN_PHRASE_DOCS, TextDefinition, Vocabulary, WordCounts
 
 
 class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -23,8 +23,8 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    max_words : int, default=None
-        Only the most frequent words, as many; all by default.
+    max_words : int or None, default=100_000
+        Only the most frequent words, so many; None for all.
     min_docs : int, default=1
         Only words of at least as many texts.
     max_docs_fraction : float, default=1.0
@@ -32,8 +32,10 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     lowercase : bool, default=True
     stop_words : "english", or list or set of str, default=None
         Words that are left out, before bigrams are formed. Each is read as text itself: "Don't" leaves out "don" and "t".
-    bigrams : bool, default=False
-        Two neighbouring words, joined by a space, are a word too.
+    bigrams : bool, default=True
+        Phrases: two neighbouring words, joined by a space, are a word too.
+    min_phrase_docs : int, default=10
+        Only phrases of at least as many texts.
     n_jobs : int, default=None
         Threads, as in scikit-learn. No result depends on it.
 
@@ -44,7 +46,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> from mirrorlda.estimators.vectorizer import TextVectorizer
-    >>> vectorizer = TextVectorizer(stop_words="english")
+    >>> vectorizer = TextVectorizer(stop_words="english", bigrams=False)
     >>> vectorizer.fit_transform(["The room was clean.", "A noisy room, a very noisy one!"]).toarray()
     array([[0., 1., 1., 0., 0.],
            [2., 1., 0., 1., 1.]], dtype=float32)
@@ -54,13 +56,14 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        max_words: int | None = None,
+        max_words: int | None = MAX_WORDS,
         *,
         min_docs: int = 1,
         max_docs_fraction: float = 1.0,
         lowercase: bool = True,
         stop_words: str | Collection[str] | None = None,
-        bigrams: bool = False,
+        bigrams: bool = True,
+        min_phrase_docs: int = MIN_PHRASE_DOCS,
         n_jobs: int | None = None,
     ) -> None:
         self.max_words = max_words
@@ -69,6 +72,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.lowercase = lowercase
         self.stop_words = stop_words
         self.bigrams = bigrams
+        self.min_phrase_docs = min_phrase_docs
         self.n_jobs = n_jobs
 
     def fit(self, texts: Iterable[str], y: Any = None) -> TextVectorizer:
@@ -103,11 +107,13 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self.max_words is not None:
             _check("max_words", self.max_words, Integral)
         _check("min_docs", self.min_docs, Integral)
+        _check("min_phrase_docs", self.min_phrase_docs, Integral)
         _check("max_docs_fraction", self.max_docs_fraction, Real)
         definition = TextDefinition(bool(self.lowercase), bool(self.bigrams), _stop_words(self.stop_words))
         counts = WordCounts(definition, n_threads=effective_n_jobs(self.n_jobs), keep_documents=keep_documents)
         counts.add(texts)
-        self.vocabulary_: Vocabulary = counts.vocabulary(self.max_words, self.min_docs, self.max_docs_fraction)
+        chosen = self.max_words, self.min_docs, self.max_docs_fraction, self.min_phrase_docs
+        self.vocabulary_: Vocabulary = counts.vocabulary(*chosen)
         return counts
 
     def __sklearn_tags__(self) -> Any:

@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from joblib import Parallel, delayed
 
 from mirrorlda.data.parts import READ_DOCS, chunks
-from mirrorlda.evaluation.bootstrap import Measure, measured
+from mirrorlda.evaluation.bootstrap import Measure, lead, measured
 from mirrorlda.evaluation.measures import NumberOutcome, Outcome
-from mirrorlda.evaluation.measuring import Evaluation, word_likelihood
+from mirrorlda.evaluation.measuring import Evaluation, own_outcome, word_likelihood
 from mirrorlda.evaluation.true_targets import Truth, beside, truth_of
 from mirrorlda.method.fitted_model import FittedModel, model_of
 from mirrorlda.method.inference import check_whole
@@ -84,8 +84,16 @@ def with_baselines(
     """
     check_whole("max_docs", max_docs)
     read = model_of(model)
-    outcomes = _outcomes(evaluation, read, read.counted(X_train), y_train, read.counted(X_test), y_test, max_docs, n_jobs)
-    return replace(evaluation, baselines={name: _measured(evaluation, outcome) for name, outcome in outcomes})
+    test = read.counted(X_test)
+    outcomes = _outcomes(evaluation, read, read.counted(X_train), y_train, test, y_test, max_docs, n_jobs)
+    baselines, leads, own = dict[str, dict[str, Measure]](), dict[str, Measure](), None
+    for name, outcome in outcomes:
+        baselines[name] = _measured(evaluation, outcome)
+        if read.is_supervised:
+            own = own or own_outcome(read, truth_of(read, test, y_test))
+            found = lead(own, outcome, evaluation.main)
+            leads |= {} if found is None else {name: found}
+    return replace(evaluation, baselines=baselines, leads=leads)
 
 
 def _measured(evaluation: Evaluation, outcome: Outcome) -> dict[str, Measure]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from mirrorlda.evaluation.measures import CALIBRATION, Outcome
+from mirrorlda.evaluation.measures import CALIBRATION, LOWER_IS_BETTER, Outcome
 from mirrorlda.method.inference import check_whole
 
 # Above so many documents, random groups of them are drawn: intervals are as wide, to one part in a hundred.
@@ -69,6 +69,27 @@ def measured(outcome: Outcome, n_bootstrap: int = 1000, random_state: Any = 0) -
             resampled = np.concatenate([sample[name] for sample in samples])
             found[name] = _measure(float(value[0]), resampled, np.concatenate(noise) if name == CALIBRATION else None)
     return found
+
+
+def lead(ours: Outcome, theirs: Outcome, name: str, n_bootstrap: int = 1000, random_state: Any = 0) -> Measure | None:
+    """By how much a measure of ours is better than theirs, of the same documents, which are drawn together.
+
+    None where one of them has no value.
+    """
+    both = [outcome.columns() for outcome in (ours, theirs)]
+
+    def difference(sums: Sequence[np.ndarray]) -> np.ndarray:
+        found = [outcome.measures(part).get(name) for outcome, part in zip((ours, theirs), sums, strict=True)]
+        if found[0] is None or found[1] is None:
+            return np.array([np.nan])
+        values: np.ndarray = found[1] - found[0] if name in LOWER_IS_BETTER else found[0] - found[1]
+        return values
+
+    value = float(difference([np.asarray(columns.sum(axis=1), np.float64).reshape(-1, 1) for columns in both])[0])
+    if not np.isfinite(value):
+        return None
+    drawn = zip(*(_resampled(columns, n_bootstrap, np.random.default_rng(random_state)) for columns in both), strict=True)
+    return _measure(value, np.concatenate([difference(sums) for sums in drawn]), None)
 
 
 def _resampled(columns: sp.csr_array, n_resamples: int, rng: np.random.Generator) -> Iterator[np.ndarray]:

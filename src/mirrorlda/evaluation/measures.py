@@ -24,6 +24,7 @@ _CONSTANT = 1e-12
 AUC, ACCURACY, F1, F1_MACRO = "AUC", "accuracy", "F1", "F1 macro"
 LOG_LOSS, CALIBRATION = "log loss", "calibration error"
 LIKELIHOOD, PERPLEXITY = "log-likelihood per word", "perplexity"
+LOWER_IS_BETTER = {"RMSE", "MAE", LOG_LOSS, CALIBRATION, PERPLEXITY}
 
 
 class Outcome(Protocol):

@@ -13,12 +13,14 @@ from mirrorlda.data.parts import READ_DOCS, chunks
 from mirrorlda.evaluation.bootstrap import Measure, measured, plain
 from mirrorlda.evaluation.curves import curves_of
 from mirrorlda.evaluation.measures import Outcome, WordLikelihood
-from mirrorlda.evaluation.true_targets import outcome_of, truth_of
+from mirrorlda.evaluation.true_targets import Truth, outcome_of, truth_of
 from mirrorlda.inspect.text_table import text_table
 from mirrorlda.method.fitted_model import FittedModel, model_of
 
 TASKS = ("regression", "classification", "multilabel", "topics")
 _MOST_ITEMS = 1_000_000
+# How the name of a linear model among the baselines begins.
+LINEAR = "tf-idf"
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class Evaluation:
         Documents that have no target.
     notes : list of str
         What a reader of the measures has to know.
+    leads : dict of Measure
+        By how much the main measure is better than that of each baseline, with an interval: documents are drawn for both at once.
 
     Examples
     --------
@@ -66,6 +70,7 @@ class Evaluation:
     curves: dict[str, Any] = field(default_factory=dict)
     n_left_out: int = 0
     notes: list[str] = field(default_factory=list)
+    leads: dict[str, Measure] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, none of them NaN or infinite."""
@@ -74,7 +79,9 @@ class Evaluation:
     @classmethod
     def from_json(cls, value: Any) -> Evaluation:
         """The evaluation that `as_json` was called on; a ValueError says what is wrong with any other value."""
-        names = {"task", "n_docs", "outputs", "main", "measures", "baselines", "curves", "n_left_out", "notes"}
+        names = {"task", "n_docs", "outputs", "main", "measures", "baselines", "leads", "curves", "n_left_out", "notes"}
+        # Those of earlier versions have no leads.
+        value = {"leads": {}, **value} if isinstance(value, dict) else value
         _check(isinstance(value, dict) and set(value) == names, "an evaluation", f"the names {sorted(names)}")
         _check(isinstance(value["task"], str) and value["task"] in TASKS, "task", f"one of {TASKS}")
         for name in ("n_docs", "n_left_out"):
@@ -85,8 +92,25 @@ class Evaluation:
         _check(_is_string(value["main"]) and value["main"] in measures, "main", "the name of a measure")
         _check(_is_dict(value["baselines"]), "baselines", "measures by name")
         baselines = {name: _measures(found, f"baseline {name[:40]!r}") for name, found in value["baselines"].items()}
+        leads = _measures(value["leads"], "leads")
+        _check(set(leads) <= set(baselines), "leads", "names of baselines")
         _check_curves(value["curves"], value["task"])
-        return cls(**{**value, "measures": measures, "baselines": baselines})
+        return cls(**{**value, "measures": measures, "baselines": baselines, "leads": leads})
+
+    @property
+    def verdict(self) -> str:
+        """A sentence: whether the model is better than the linear one, as far as these documents tell; without one, empty."""
+        name = next((name for name in reversed(self.leads) if name.startswith(LINEAR)), None)
+        if name is None:
+            return ""
+        lead = self.leads[name]
+        value, low, high = plain([abs(lead.value), *sorted([abs(lead.low), abs(lead.high)])])
+        if lead.low > 0:
+            return f"Better than {name} by {value} of {self.main} ({low} to {high})."
+        if lead.high < 0:
+            return f"Worse than {name} by {value} of {self.main} ({low} to {high}); readability=0 may predict better."
+        value, low, high = (f"{number:+.4f}" for number in (lead.value, lead.low, lead.high))
+        return f"Level with {name}: the difference of {self.main} is {value} ({low} to {high})."
 
     def __str__(self) -> str:
         """A line for each measure: its value and interval, beside it the values of the baselines."""
@@ -98,7 +122,8 @@ class Evaluation:
             cells.append([name, value, f"{low} to {high}", *(next(remaining) if name in other else "" for other in others)])
         titles = ["", "value", "95 % interval", *self.baselines]
         columns = list(zip(titles, zip(*cells, strict=True), strict=True))
-        return "\n".join([f"{self.task}, {self.n_docs:,} documents", *text_table(columns, left=("",)), *self.notes])
+        verdict = [self.verdict] if self.verdict else []
+        return "\n".join([f"{self.task}, {self.n_docs:,} documents", *text_table(columns, left=("",)), *verdict, *self.notes])
 
 
 def evaluate(model: Any, X: Any, y: Any = None, *, n_bootstrap: int = 1000, random_state: Any = 0) -> Evaluation:
@@ -148,7 +173,7 @@ def evaluate(model: Any, X: Any, y: Any = None, *, n_bootstrap: int = 1000, rand
     X, n_left_out = read.counted(X), 0
     if read.is_supervised:
         truth = truth_of(read, X, y)
-        outcome = outcome_of(read, truth, read.proportions(truth.X))
+        outcome = own_outcome(read, truth)
         n_left_out, notes = truth.n_left_out, truth.notes
     else:
         theta = read.proportions(X)
@@ -165,6 +190,11 @@ def evaluate(model: Any, X: Any, y: Any = None, *, n_bootstrap: int = 1000, rand
         n_left_out=n_left_out,
         notes=notes,
     )
+
+
+def own_outcome(model: FittedModel, truth: Truth) -> Outcome:
+    """What the model predicts, beside what is true."""
+    return outcome_of(model, truth, model.proportions(truth.X))
 
 
 def word_likelihood(

@@ -16,7 +16,7 @@ from mirrorlda.data.documents import Documents, as_documents
 from mirrorlda.data.parts import chunks
 from mirrorlda.data.text import TextDefinition
 from mirrorlda.inspect.notebook import explanation_page
-from mirrorlda.inspect.text_table import text_table
+from mirrorlda.inspect.text_table import in_lines, text_table
 from mirrorlda.inspect.topics import relevant_words, signed
 from mirrorlda.method import effects as of_topics
 from mirrorlda.method.fitted_model import FittedModel, model_of
@@ -352,5 +352,5 @@ def _topic_columns(topics: tuple[TopicEffect, ...]) -> list[tuple[str, list[str]
         ("topic", [str(topic.topic) for topic in topics]),
         ("share", [f"{topic.share:.1%}" for topic in topics]),
         ("effect", signed([topic.effect for topic in topics])),
-        ("words", [" ".join(topic.words) for topic in topics]),
+        ("words", in_lines(topic.words for topic in topics)),
     ]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mirrorlda.inspect.text_table import in_lines
 from mirrorlda.inspect.topics import RANGE, signed, topic_table
 
 _MOST_TOPICS = 20
@@ -40,7 +41,7 @@ def model_page(model: Any) -> str:
     """A fitted estimator as HTML: its topics with shares, effects and words, the strongest effects first to be shown."""
     read = model.fitted_model()
     found = topic_table(read, n_words=8)
-    words = [" ".join(topic) for topic in found.words]
+    words = in_lines(found.words)
     if read.names is None:
         words = [", ".join(f"word {number}" for number in topic) for topic in found.words]
     title = f"<b>{escape(read.kind)}</b>: {read.n_topics:,} topics, {read.n_words:,} words"
@@ -97,7 +98,7 @@ def explanation_page(explanation: Any) -> str:
         "topic": _numbers(str(topic.topic) for topic in topics),
         "share": _share_bars(np.array([topic.share for topic in topics])),
         "effect": _effect_bars(*_relative([topic.effect for topic in topics])),
-        "words": _cells(" ".join(topic.words) for topic in topics),
+        "words": _cells(in_lines(topic.words for topic in topics)),
     }
     overlap = f"<p>overlap of topics {e.overlap:+.3g}</p>" if topics else ""
     return _page(f"<p>{title}</p>", text, _table(by_word, range(len(words))), _table(by_topic, range(len(topics))), overlap)

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+
+
+def in_lines(rows: Iterable[Sequence[str]]) -> list[str]:
+    """The words of each row in a line, with commas between them where some are phrases.
+
+    Examples
+    --------
+    >>> from mirrorlda.inspect.text_table import in_lines
+    >>> in_lines([["clean", "quiet"], ["noisy"]]), in_lines([["clean", "front desk"], ["noisy", "loud"]])
+    (['clean quiet', 'noisy'], ['clean, front desk', 'noisy, loud'])
+    """
+    rows = [list(row) for row in rows]
+    between = ", " if any(" " in word for row in rows for word in row) else " "
+    return [between.join(row) for row in rows]
 
 
 def text_table(columns: Sequence[tuple[str, Sequence[str]]], left: Collection[str] = ("word", "words")) -> list[str]:

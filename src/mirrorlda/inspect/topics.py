@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from mirrorlda.inspect.text_table import text_table
+from mirrorlda.inspect.text_table import in_lines, text_table
 from mirrorlda.method.fitted_model import FittedModel, estimator_of, model_of
 
 # Documents of a corpus that are read at a time.
 _READ_DOCS = 16_384
+# For each word that is shown so many are looked at: most phrases of frequent words share a word with one that is shown.
+_CANDIDATES = 8
 # A document of so many words shows a topic half as well as a long one with the same share.
 _FEW_WORDS = 20
 
@@ -25,7 +27,7 @@ def relevant_words(
     The relevance of a word w to a topic t is ``p(w|t)**relevance * ln(p(w|t) / p(w))``, with p(w) the mean of all topics,
     weighted by their shares of the corpus. From a relevance of 0.5 to 1 the power of the logarithm falls from 1 to 0. The most
     probable words of a supervised topic are stop words, those with the largest lift are rare; in between are those that people
-    read a topic by.
+    read a topic by. Of a phrase, its words and the phrases that share a word with it, the most relevant one is taken.
 
     Parameters
     ----------
@@ -76,7 +78,24 @@ def relevant_words(
         if power:
             lift = np.log(p / mean)
             relevances *= np.where(lift > 0, np.abs(lift) ** power, lift)
-        found.append([str(word if names is None else names[word]) for word in _largest(relevances, n_words)])
+        found.append(_apart(relevances, names, n_words))
+    return found
+
+
+def _apart(values: np.ndarray, names: Any, n: int, least: float = -np.inf) -> list[str]:
+    """Names of the n largest that are above `least`, the largest first, without those that share a word with an earlier one."""
+    candidates = _largest(values, min(_CANDIDATES * n, len(values)))
+    called = [str(word if names is None else names[word]) for word in candidates]
+    # Names such as "word 7" are no phrases: "word" is none of them.
+    single = set(names) if names is not None and any(" " in name for name in called) else set[str]()
+    found, seen = list[str](), set[str]()
+    for word, name in zip(candidates, called, strict=True):
+        words = {name, *single.intersection(name.split(" "))}
+        if values[word] > least and seen.isdisjoint(words):
+            found.append(name)
+            seen.update(words)
+        if len(found) == n:
+            break
     return found
 
 
@@ -116,8 +135,8 @@ def describe(model: Any, names: Any = None, *, n_words: int = 8, relevance: floa
     found = topic_table(_read(model), names, n_words=n_words, relevance=relevance)
     columns = [("topic", [str(topic) for topic in found.topics]), ("share", [f"{share:.1%}" for share in found.shares])]
     columns += [(title, signed(cells) if isinstance(cells, np.ndarray) else cells) for title, cells in found.effect_columns()]
-    columns += [("words", [" ".join(words) for words in found.words])]
-    columns += [(title, [" ".join(words) for words in cells]) for title, cells in found.moving_columns()]
+    columns += [("words", in_lines(found.words))]
+    columns += [(title, in_lines(cells)) for title, cells in found.moving_columns()]
     return "\n".join(text_table(columns, left=("for", "words", "raise", "lower", RANGE)))
 
 
@@ -219,8 +238,7 @@ def _moving_words(model: FittedModel, effects: np.ndarray, names: Any, n_words: 
         moved = np.where(topic > mean, topic * (topic / mean) * by_word[row], 0.0)
         for side, words in zip((moved, -moved), found, strict=True):
             # What is a twentieth of the strongest is nothing to speak of.
-            chosen = [word for word in _largest(side, min(n_words, len(side))) if side[word] > 0.05 * np.abs(moved).max()]
-            words.append([str(word if names is None else names[word]) for word in chosen])
+            words.append(_apart(side, names, n_words, 0.05 * np.abs(moved).max()))
     return found
 
 

@@ -32,6 +32,8 @@ const mirrorlda = (() => {
   const NEAR = 0.41, DROP = -0.75;
   const LARGEST_MEAN = 1e13;
   const TINY = 2.2250738585072014e-308;
+  // For each word that is shown so many are looked at: most phrases of frequent words share a word with one that is shown.
+  const CANDIDATES = 8;
 
   // Text to words
 
@@ -474,7 +476,21 @@ const mirrorlda = (() => {
   }
 
   // p(w|t)^relevance ln(p(w|t) / p(w)), as in mirrorlda.topics.relevant_words; from a relevance of 0.5 to 1 the logarithm's power falls.
-  function relevantWords(model, topic, relevance, n) {
+  // Of a phrase, its words and the phrases that share a word with it, the most relevant one.
+  function apart(model, words, n) {
+    const found = [], seen = new Set();
+    for (const each of words) {
+      const parts = [each.word, ...each.word.split(' ').filter((part) => model.numbers.has(part))];
+      if (found.length === n) break;
+      if (parts.some((part) => seen.has(part))) continue;
+      found.push(each);
+      parts.forEach((part) => seen.add(part));
+    }
+    return found;
+  }
+
+  function relevantWords(model, topic, relevance, nWords) {
+    const n = CANDIDATES * nWords;
     const K = model.nTopics, power = Math.min(1, 2 - 2 * relevance), best = [];
     for (let word = 0; word < model.words.length; ++word) {
       const p = Math.max(model.themes[word * K + topic], TINY), lift = p / model.frequencies[word], log = Math.log(lift);
@@ -485,7 +501,7 @@ const mirrorlda = (() => {
       best.splice(at, 0, {word: model.words[word], probability: p, lift, relevance: value});
       if (best.length > n) best.pop();
     }
-    return best;
+    return apart(model, best, nWords);
   }
 
   // exp(low (1 - q / 65535)), q of 16 bits.

@@ -50,6 +50,8 @@ const wordsOf = cached((topic, relevance, n) => model.relevantWords(topic, relev
 const firstWords = (topic, n) =>
   wordsOf(topic, DEFAULT_RELEVANCE, WORDS_OF_A_TOPIC).slice(0, n).map((w) => w.word);
 
+const inLine = (words) => words.join(model.definition?.bigrams ? ', ' : ' ');
+
 // One word for each topic, where there is room for no more: its first one that no larger topic has.
 const names = (() => {
   const found = [];

@@ -37,7 +37,8 @@ const lead = () => {
     h('strong', {}, `${printed(evaluation.main)} ${measureText(main.value)}`),
     ` on ${count(evaluation.n_docs, 'held-out document')}`,
     ` (95\u00a0% interval ${measureText(main.low)} to ${measureText(main.high)})`,
-    baseline ? `, where ${inSentence(baseline[0])} has ${measureText(baseline[1][evaluation.main].value)}.` : '.');
+    baseline ? `, where ${inSentence(baseline[0])} has ${measureText(baseline[1][evaluation.main].value)}.` : '.',
+    evaluation.verdict ? ` ${evaluation.verdict}` : '');
 };
 const makeHeader = () => {
   const facts = present(

@@ -59,7 +59,7 @@ const movedRow = (topic) => (task === 'regression' ? 0 : argmax(effects.map((row
 const movingNodes = (topic) => {
   if (!effects.length || rowOf(topic) !== movedRow(topic)) return [];
   const line = (kind, label, words) => (words.length
-    ? h('p', { class: 'moving' }, h('span', { class: kind }, label), ' ', words.join(' ')) : null);
+    ? h('p', { class: 'moving' }, h('span', { class: kind }, label), ' ', inLine(words)) : null);
   return present(line('up', 'raise', topics.raising[topic]), line('down', 'lower', topics.lowering[topic]));
 };
 

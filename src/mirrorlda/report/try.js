@@ -74,7 +74,7 @@ const sharesOf = (analysis) => {
     h('li', { class: 'share-row', 'data-of': topic },
       h('span', { class: 'line' }, topicLink(topic), h('span', { class: 'number' }, percent(analysis.theta[topic]))),
       bar(analysis.theta[topic]),
-      h('span', { class: 'words' }, firstWords(topic, 6).join(' ')))))];
+      h('span', { class: 'words' }, inLine(firstWords(topic, 6))))))];
 };
 
 // What topics do to the prediction, the strongest first; with what they do together, all adds up.
@@ -98,7 +98,7 @@ const topicEffects = ({ topics: found, overlap, value, empty, output }) => {
     h('ul', { class: 'bars' },
       ...shown.map(({ topic, share, effect }) => row(
         h('span', {}, topicLink(topic), h('span', { class: 'note' }, ` ${percent(share)} of the text`)),
-        effect, firstWords(topic, 6).join(' '), topic)),
+        effect, inLine(firstWords(topic, 6)), topic)),
       others.length ? row(h('span', {}, count(others.length, 'other topic')), rest) : null,
       row(h('span', {}, 'Overlap'), overlap, 'what topics do together, and none alone')),
     h('p', { class: 'sum number' }, h('strong', {}, signed(value - empty, largest)),

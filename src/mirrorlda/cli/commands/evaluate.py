@@ -60,9 +60,15 @@ def command(model: str, files: tuple[str, ...], as_json: bool, **options: Any) -
     with corpus_of(loaded, about, files, options) as (estimator, corpus):
         evaluation = evaluate(estimator, corpus, n_bootstrap=options["n_bootstrap"], random_state=options["seed"])
     if as_json:
-        print_json({key: value for key, value in evaluation.as_json().items() if key != "curves"})
+        print_json(as_values(evaluation))
     else:
         show(*shown(evaluation, "documents"))
+
+
+def as_values(evaluation: Any) -> dict[str, Any]:
+    """An evaluation without its curves, for programs."""
+    values = {key: value for key, value in evaluation.as_json().items() if key != "curves"}
+    return {**values, "verdict": evaluation.verdict}
 
 
 def shown(evaluation: Any, documents: str = "held-out documents") -> list[Any]:
@@ -87,4 +93,4 @@ def shown(evaluation: Any, documents: str = "held-out documents") -> list[Any]:
     else:
         rows = [bold(name, own[name] + intervals[name] + beside[name]) for name in own]
         parts.append(table([*columns, _INTERVAL, *others], rows, left=columns[:1]))
-    return [*parts, *evaluation.notes]
+    return [*parts, *([evaluation.verdict] if evaluation.verdict else []), *evaluation.notes]

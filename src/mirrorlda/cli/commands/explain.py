@@ -36,6 +36,7 @@ def command(model: str, text: str, output: str | None, n_words: int, as_json: bo
     mirrorlda explain model/ "..." --of complaint --json
     """
     from mirrorlda.inspect.explain import explain
+    from mirrorlda.inspect.text_table import in_lines
     from mirrorlda.method.fitted_model import model_of
     from mirrorlda.saving.save_load import load
 
@@ -47,7 +48,8 @@ def command(model: str, text: str, output: str | None, n_words: int, as_json: bo
         if as_json:
             print_json({"topics": [{"topic": topic, "share": share, "words": words} for share, topic, words in topics]})
         else:
-            rows = [[f"{share:.0%}", topic, " ".join(words)] for share, topic, words in topics[:_N_TOPICS]]
+            lines = in_lines(words for *_, words in topics[:_N_TOPICS])
+            rows = [[f"{share:.0%}", topic, words] for (share, topic, _), words in zip(topics, lines, strict=False)]
             show(table(["share", "topic", "words"], rows, left=("words",)))
         return
     explanation = explain(loaded, text, output=output)
@@ -59,6 +61,8 @@ def command(model: str, text: str, output: str | None, n_words: int, as_json: bo
 
 def _shown(explanation: Any, n_words: int, *, has_colour: bool) -> list[Any]:
     from rich.text import Text
+
+    from mirrorlda.inspect.text_table import in_lines
 
     largest = max((abs(word.effect) for word in explanation.words), default=0.0)
     parts: list[Any] = [Text(clean(_predicted(explanation.prediction)), style="bold")]
@@ -75,7 +79,11 @@ def _shown(explanation: Any, n_words: int, *, has_colour: bool) -> list[Any]:
     parts.append(table(["effect", "left out", "topic", "word"], rows, left=("word",)))
     topics = [topic for topic in explanation.topics if topic.share >= _LEAST_SHARE][:_N_TOPICS]
     widest = max((abs(topic.effect) for topic in topics), default=0.0)
-    rows = [[signed(topic.effect, widest), f"{topic.share:.0%}", topic.topic, " ".join(topic.words)] for topic in topics]
+    lines = in_lines(topic.words for topic in topics)
+    rows = [
+        [signed(topic.effect, widest), f"{topic.share:.0%}", topic.topic, words]
+        for topic, words in zip(topics, lines, strict=True)
+    ]
     rows.append([signed(explanation.overlap, max(widest, abs(explanation.overlap))), "", "", "overlap of topics"])
     return [*parts, table(["effect", "share", "topic", "words"], rows, left=("words",))]
 

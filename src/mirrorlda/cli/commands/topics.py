@@ -52,6 +52,7 @@ def command(model: str, n_words: int, relevance: float, data: tuple[str, ...], a
     mirrorlda topics model/ --data new.csv --n-docs 2
     mirrorlda topics model/ --json | jq '.[0].words'
     """
+    from mirrorlda.inspect.text_table import in_lines
     from mirrorlda.saving import model_folder
 
     loaded, about = model_folder.read(model)
@@ -63,11 +64,11 @@ def command(model: str, n_words: int, relevance: float, data: tuple[str, ...], a
         print_json(found)
         return
     show(as_table(loaded, n_words, relevance))
-    for topic in found if data else ():
+    for topic, words in zip(found, in_lines(topic["words"] for topic in found), strict=True) if data else ():
         lines = [f"{document['share']:4.0%}  {' '.join(document['text'].split())}" for document in topic["documents"]]
         width = max(_LEAST_WIDTH, console().width)
         cut = [line if len(line) <= width else line[: width - 1] + "…" for line in lines]
-        show("", "\n".join([f"topic {topic['topic']}: {' '.join(topic['words'])}", *cut]))
+        show("", "\n".join([f"topic {topic['topic']}: {words}", *cut]))
 
 
 def _typical(model: Any, about: Any, data: tuple[str, ...], options: dict[str, Any]) -> list[list[dict[str, Any]]]:
@@ -114,6 +115,8 @@ def listed(model: Any, n_words: int, relevance: float) -> list[dict[str, Any]]:
 
 def as_table(model: Any, n_words: int, relevance: float, *, least_share: float = 0.0) -> Any:
     """The topics as a table; those with a smaller share are left out."""
+    from mirrorlda.inspect.text_table import in_lines
+
     found = _table_of(model, n_words, relevance)
     shown = [row for row, share in enumerate(found.shares) if share >= least_share]
     largest = float(abs(found.effects[:, shown]).max(initial=0))
@@ -124,11 +127,12 @@ def as_table(model: Any, n_words: int, relevance: float, *, least_share: float =
     for title, cells in found.effect_columns():
         columns[title] = [cells[row] if isinstance(cells, list) else signed(cells[row], largest) for row in shown]
     title, sides = "words", [cells for _, cells in found.moving_columns()]
-    columns["words"] = [" ".join(found.words[row]) for row in shown]
+    columns["words"] = in_lines(found.words[row] for row in shown)
     if sides:
         title, marks = "words; + raise; - lower", ("+", "-")
         told = [
-            [f"{mark} {' '.join(cells[row])}" for mark, cells in zip(marks, sides, strict=True) if cells[row]] for row in shown
+            [f"{mark} {words[row]}" for mark, words in zip(marks, map(in_lines, sides), strict=True) if words[row]]
+            for row in shown
         ]
         columns[title] = ["; ".join([words, *more]) for words, more in zip(columns.pop("words"), told, strict=True)]
     return table(list(columns), zip(*columns.values(), strict=True), left=("for", title))

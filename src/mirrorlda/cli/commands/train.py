@@ -43,7 +43,17 @@ _FEW_DOCS = 50
 _SMALL_SHARE = 0.3
 # What may be said anew when training goes on, and what a corpus has settled already.
 _FREE = {"output", "resume", "n_jobs", "ray", "quiet", "as_json", "baselines"}
-_SETTLED = {"split", "test_fraction", "max_words", "min_docs", "max_docs_fraction", "bigrams", "stop_words", "keep_case"}
+_SETTLED = {
+    "split",
+    "test_fraction",
+    "max_words",
+    "min_docs",
+    "max_docs_fraction",
+    "bigrams",
+    "min_phrase_docs",
+    "stop_words",
+    "keep_case",
+}
 
 
 @click.command(cls=Configured)
@@ -94,7 +104,7 @@ _SETTLED = {"split", "test_fraction", "max_words", "min_docs", "max_docs_fractio
 def command(ctx: click.Context, /, files: tuple[str, ...], output: str, as_json: bool, **options: Any) -> None:
     """Learn a model from texts with a target, measure it on documents held out, and keep it in a folder.
 
-    Unless you say otherwise, words are those of two documents at least, the 20,000 most frequent.
+    Unless you say otherwise, words of two documents count, and phrases of two words of ten: the 100,000 most frequent.
 
     \b
     mirrorlda train reviews.csv --text review --target stars -o model/
@@ -132,7 +142,7 @@ def command(ctx: click.Context, /, files: tuple[str, ...], output: str, as_json:
         if as_json:
             from mirrorlda.cli.commands.topics import listed
 
-            measured = None if about.evaluation is None else about.evaluation.as_json()
+            measured = about.evaluation and {**about.evaluation.as_json(), "verdict": about.evaluation.verdict}
             found = {"model": output, "task": task, "n_docs": about.n_docs, "seconds": seconds, "finished": about.finished}
             print_json({**found, "evaluation": measured, "topics": listed(model, 10, 0.5)})
         else:

@@ -158,13 +158,14 @@ class Choice:
     max_words: int | None
     min_docs: int
     max_docs_fraction: float
+    min_phrase_docs: int
 
     def __call__(self, found: _Found) -> tuple[str | None, Vocabulary | None]:
         kind = None if self.target is None else found.seen.kind(self.target, self.two_are_classes)
         if not found.words:
             return kind, None
         words = found.words[0 if found.words[0].n_docs else 1]
-        return kind, words.vocabulary(self.max_words, self.min_docs, self.max_docs_fraction)
+        return kind, words.vocabulary(self.max_words, self.min_docs, self.max_docs_fraction, self.min_phrase_docs)
 
 
 def _is_number(value: Any, is_text: bool) -> bool:

@@ -21,7 +21,7 @@ from mirrorlda.data.messages import Message, message_of
 from mirrorlda.data.progress import counted
 from mirrorlda.data.readers import TABLE_FORMATS, BadFileError, BadRowError, Reading, Rows, read
 from mirrorlda.data.readers.rows import Tally
-from mirrorlda.data.text import TextDefinition, Vocabulary
+from mirrorlda.data.text import MAX_WORDS, MIN_PHRASE_DOCS, USUAL, TextDefinition, Vocabulary
 
 # What a target column must hold, for each kind of target.
 _COLUMN_KINDS = {"numbers": "number", "classes": "class", "labels": "labels"}
@@ -40,9 +40,10 @@ def prepare(
     test_fraction: float = 0.0,
     seed: int = 0,
     vocabulary: Vocabulary | None = None,
-    max_words: int | None = None,
+    max_words: int | None = MAX_WORDS,
     min_docs: int = 1,
     max_docs_fraction: float = 1.0,
+    min_phrase_docs: int = MIN_PHRASE_DOCS,
     definition: TextDefinition | None = None,
     n_threads: int = 1,
     cluster: Any = None,
@@ -70,10 +71,11 @@ def prepare(
         Of the choice of test documents.
     vocabulary : Vocabulary, optional
         That of a model or of another corpus; otherwise it is made with the next parameters.
-    max_words, min_docs, max_docs_fraction
-        As for `mirrorlda.text.WordCounts.vocabulary`; by default all words are taken.
+    max_words, min_docs, max_docs_fraction, min_phrase_docs
+        As for `mirrorlda.text.WordCounts.vocabulary`; by default the 100,000 most frequent words, of phrases those of 10
+        documents and more. `max_words=None` takes all.
     definition : TextDefinition, optional
-        How text becomes words.
+        How text becomes words; by default single words and phrases of two, ``TextDefinition(bigrams=True)``.
     n_threads : int
         The result does not depend on it. On a cluster, the threads of each task.
     cluster : mirrorlda.distributed.Cluster, optional
@@ -115,16 +117,17 @@ def prepare(
         return dict.fromkeys(targets, wanted) | {name: "class" for name in (id, split) if name is not None}
 
     reading = read(files, text=text, columns=columns(target_kind), **options)
-    chooses = (max_words, min_docs, max_docs_fraction, definition) != (None, 1, 1.0, None)
+    choice = max_words, min_docs, max_docs_fraction, min_phrase_docs
+    chooses = (*choice, definition) != (MAX_WORDS, 1, 1.0, MIN_PHRASE_DOCS, None)
     wants_words = vocabulary is None and reading.request.text is not None
     if chooses and not wants_words:
         held = "files of counts leave" if vocabulary is None else "a vocabulary that is given leaves"
-        names = Message("<max_words>, <min_docs>, <max_docs_fraction> and <definition>")
+        names = Message("<max_words>, <min_docs>, <max_docs_fraction>, <min_phrase_docs> and <definition>")
         raise ValueError(Message("{} choose words of text: {} no choice", names, held))
     if wants_words or (targets and target_kind is None):
         looked_at = None if target_kind or not targets else targets[0]
-        look = Look(definition or TextDefinition() if wants_words else None, looked_at, splits, n_threads)
-        choose = Choice(looked_at, two_are_classes, max_words, min_docs, max_docs_fraction)
+        look = Look(definition or USUAL if wants_words else None, looked_at, splits, n_threads)
+        choose = Choice(looked_at, two_are_classes, *choice)
         kind, words = chosen(reading, look, choose, cluster, verbose)
         target_kind, vocabulary = target_kind or kind, words if vocabulary is None else vocabulary
         reading = reading.asking(columns(target_kind))

@@ -30,7 +30,7 @@ DEFAULTS, PAPER, START = "defaults", "paper", "start"
 CHOICES = [
     ("count_scale=log", "count_scale=linear"),
     ("word_learning_rate=0.03", "word_learning_rate=0"),
-    ("word_dropout=0.25", "word_dropout=0"),
+    ("word_dropout=auto", "word_dropout=0"),
     ("start=targets", "start=noise"),
     ("alpha=null", "alpha=1.001"),
     ("n_layers=auto", "n_layers=10"),

@@ -995,9 +995,9 @@ def test_themes_say_what_documents_are_made_of(supervised, X, targets):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"word_dropout": 1.0}, "word_dropout must be a fraction of at least 0 and below 1, got 1.0"),
-        ({"word_dropout": -0.1}, "word_dropout must be a fraction"),
-        ({"word_dropout": "some"}, "word_dropout must be a fraction"),
+        ({"word_dropout": 1.0}, "word_dropout must be 'auto' or a fraction of at least 0 and below 1, got 1.0"),
+        ({"word_dropout": -0.1}, "word_dropout must be 'auto' or a fraction"),
+        ({"word_dropout": "some"}, "word_dropout must be 'auto' or a fraction"),
         ({"word_learning_rate": -1.0}, "word_learning_rate must be a finite number of at least 0, got -1.0"),
         ({"readability": np.inf}, "readability must be a finite number of at least 0, got inf"),
         ({"count_scale": "sqrt"}, "count_scale must be 'log' or 'linear', got 'sqrt'"),
@@ -1070,7 +1070,7 @@ def test_words_that_never_occur_do_not_lengthen_the_steps(X, planted):
         return float(np.abs(np.log(after / before)).mean())
 
     assert moved(10_000) > 3 * moved(N_WORDS)
-    assert moved(90_000) == pytest.approx(moved(10_000), rel=0.1)
+    assert moved(90_000) == pytest.approx(moved(10_000), rel=0.15)
 
 
 def test_an_estimate_of_alpha_does_not_change_the_number_of_layers(X, planted):

@@ -147,7 +147,12 @@ PARAMETERS = (
     _parameter("word_learning_rate", "--word-learning-rate", _NUMBER, "Of the words' weights."),
     _parameter("learning_rate_decay", "--learning-rate-decay", click.Choice(["linear", "constant"]), "How the rates fall."),
     _parameter("average_from", "--average-from", _NUMBER, "Fraction of the steps after which averages begin."),
-    _parameter("word_dropout", "--word-dropout", _NUMBER, "Fraction of the words that a step leaves out."),
+    _parameter(
+        "word_dropout",
+        "--word-dropout",
+        _Either(("auto",), _NUMBER),
+        "Fraction of the words that a step leaves out; auto: more of long documents.",
+    ),
     _parameter("count_scale", "--count-scale", click.Choice(["log", "linear"]), "Logarithms of counts, or counts."),
     _parameter("readability", "--readability", _NUMBER, "Prediction to give up for readable topics; 0 is none."),
     _parameter(

@@ -121,12 +121,16 @@ def directions(leaning: np.ndarray, frequencies: np.ndarray, n_topics: int, resp
         units = np.hstack([units, -units])
     copy, unit = np.divmod(np.arange(n_topics), units.shape[1])
     strengths = np.full(n_topics, NormalDist().inv_cdf(0.75))
-    # Two classes, or one label, are a scale as well.
-    if response.is_scale or n_outputs == 2 - response.two_sided:
+    if response.is_scale or is_one_scale(response, n_outputs):
         parts = (copy + 0.5) / np.bincount(unit)[unit]
         strengths = np.array([NormalDist().inv_cdf(0.5 + part / 2) for part in parts.tolist()])
     towards: np.ndarray = units[:, unit] * strengths
     return towards
+
+
+def is_one_scale(response: Response, n_outputs: int) -> bool:
+    """Whether there is one direction for topics to differ in: of one number, one label or two classes."""
+    return n_outputs == 2 - response.two_sided
 
 
 class Start(NamedTuple):

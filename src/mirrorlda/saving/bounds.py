@@ -78,10 +78,10 @@ _EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "seed_words": (lambda v: v is None or isinstance(v, dict | list | tuple), "None, a dict or a list"),
     "class_weight": (lambda v: v is None or isinstance(v, dict | list | str), "None, a dict or 'balanced'"),
 }
-_EXPECTED |= dict.fromkeys(("beta", "readability", "word_dropout", "average_from"), (_is_number, "a finite number"))
+_EXPECTED |= dict.fromkeys(("beta", "readability", "average_from"), (_is_number, "a finite number"))
 _EXPECTED |= dict.fromkeys(("word_learning_rate", "validation_fraction"), (_is_number, "a finite number"))
 _EXPECTED |= dict.fromkeys(
-    ("learning_rate", "coef_learning_rate"),
+    ("learning_rate", "coef_learning_rate", "word_dropout"),
     (lambda v: v == "auto" if isinstance(v, str) else _is_number(v), "a finite number or 'auto'"),
 )
 

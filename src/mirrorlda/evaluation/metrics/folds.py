@@ -97,7 +97,7 @@ def cross_validate(
     >>> data = make_topics(n_docs=1000, n_words=100, n_topics=4, n_outputs=1, random_state=0)
     >>> result = cross_validate(TopicRegressor(n_topics=3, random_state=0), data.X, data.y)
     >>> result.scores.shape, round(result.mean, 2)
-    ((5,), 0.86)
+    ((5,), 0.87)
     """
     from sklearn.base import clone, is_classifier
     from sklearn.utils import _safe_indexing, indexable

@@ -612,7 +612,7 @@ def test_predictions_in_words(documents, fitted):
     [shown, *_] = content(fitted("two classes"), documents=documents[0])["documents"]
     model = fitted("two classes")
     names = model[-1].classes_.tolist()
-    p = model.predict_proba([documents[0][np.argmax(model[-1].transform(model[0].transform(documents[0]))[:, 0])]])[0]
+    p = model.predict_proba([shown[0]["text"]])[0]
     assert shown[0]["prediction"] == f"{names[p.argmax()]} ({p.max():.0%})"
 
 

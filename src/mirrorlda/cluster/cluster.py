@@ -69,8 +69,8 @@ class Cluster:
     ...     writer.add(data.X, data.y)
     >>> with Cluster("local", n_workers=1) as cluster:
     ...     model = TopicRegressor(random_state=0).fit(Corpus(path), cluster=cluster)
-    >>> round(model.score(Corpus(path)), 2)
-    0.95
+    >>> model.score(Corpus(path)) > 0.9
+    True
     """
 
     def __init__(self, address: str = "auto", *, n_workers: int | None = None, sync_every: int = 100) -> None:

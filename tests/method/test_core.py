@@ -268,6 +268,33 @@ def test_products_refuse_what_does_not_agree():
         _core.column_squares(np.ones((3, 4))[:, ::2], 1)
 
 
+@pytest.mark.parametrize("size", [1, 2, 7, 64, 130])
+@pytest.mark.parametrize("n_rows", [0, 1, 9])
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_rows_are_solved_as_by_numpy(size, n_rows, n_threads):
+    rng = np.random.default_rng(size)
+    root, rows = rng.standard_normal((size, size)), rng.standard_normal((n_rows, size))
+    matrix = root @ root.T + np.eye(size)
+    before = matrix.copy(), rows.copy()
+    solved = _core.solve_rows(matrix, rows, n_threads)
+    np.testing.assert_allclose(solved, np.linalg.solve(matrix, rows.T).T, rtol=1e-8, atol=1e-10)
+    assert_array_equal(solved, _core.solve_rows(matrix, rows, 1))
+    for now, then in zip((matrix, rows), before, strict=True):
+        assert_array_equal(now, then)
+
+
+@pytest.mark.parametrize("matrix", [np.zeros((2, 2)), -np.eye(2), np.array([[1.0, 2], [2, 1]]), np.full((2, 2), np.nan)])
+def test_a_matrix_that_is_not_positive_definite_is_refused(matrix):
+    with pytest.raises(ValueError, match="not positive definite"):
+        _core.solve_rows(matrix, np.ones((1, 2)), 1)
+
+
+def test_a_matrix_must_fit_the_rows():
+    for matrix, rows in ((np.eye(3), np.ones((1, 2))), (np.ones((2, 3)), np.ones((1, 3)))):
+        with pytest.raises(ValueError, match="solve_rows: shapes do not agree"):
+            _core.solve_rows(matrix, rows, 1)
+
+
 def test_a_gradient_without_rows(dtype):
     gradient, phi = np.zeros((0, 2), dtype), np.full((4, 2), 0.25, dtype)
     assert_array_equal(_core.column_squares(gradient, 1), [0, 0])

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # Kinds of targets of the tasks that have one.
 TARGET_KINDS = {"auto": "auto", "regression": "numbers", "classification": "classes", "multilabel": "labels"}
-# Of a vocabulary that nobody chose.
+# Words need so many documents, unless the user chooses.
 _MIN_DOCS = 2
 # Fewer classes are no list of labels.
 _FEW_CLASSES = 10

@@ -19,7 +19,7 @@ def text_options(command: Any) -> Any:
                 metavar="N",
                 type=click.IntRange(0),
                 default=None,
-                help="Only the most frequent words, 100,000 by default; 0 for all.",
+                help="Keep the N most frequent words: 100,000 by default, 0 for all.",
             ),
             option("--min-docs", metavar="N", type=click.IntRange(1), help="Only words of so many documents."),
             option(
@@ -29,9 +29,14 @@ def text_options(command: Any) -> Any:
                 default=1.0,
                 help="Only words of at most this fraction of them.",
             ),
-            option("--bigrams/--no-bigrams", default=True, help="Phrases: two neighbouring words are a word too, by default."),
             option(
-                "--min-phrase-docs", metavar="N", type=click.IntRange(1), help="Only phrases of so many documents, 10 by default."
+                "--bigrams/--no-bigrams", default=True, help="Whether phrases of two words count as words; by default they do."
+            ),
+            option(
+                "--min-phrase-docs",
+                metavar="N",
+                type=click.IntRange(1),
+                help="Keep phrases that at least N documents have, 10 by default.",
             ),
             option("--stop-words", metavar="english|FILE", help="Words to leave out: English ones, or a file of them."),
             option("--keep-case", is_flag=True, help="Do not take upper case for lower case."),

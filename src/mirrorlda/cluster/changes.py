@@ -36,7 +36,7 @@ class Change:
     U : ndarray, shape (n_outputs, n_topics)
     word_squares : float
     moments : ndarray
-        Those of the state, as they are after the steps.
+        The moments of the state after the steps, times the weight.
     theme_counts : ndarray of uint16, shape (n_rows, n_topics), or None
         What was counted for the themes, halved as log_phi is. It has no weight: all places together see each document once.
     """

@@ -127,12 +127,13 @@ SUPERVISED_PARAMETERS = """n_topics : int or "auto", default="auto"
         sqrt(10,000 / n_words) beyond 10,000 words.
     coef_learning_rate : float or "auto", default="auto"
         Of the coefficients. A number is the rate of plain gradient steps, as in the paper, relative to the curvature of the
-        loss. "auto" is 1 for one number, one label or two classes; otherwise it takes 0.3 of a damped Newton step.
+        loss. "auto" is 1 if there is one number, one label or two classes to predict; otherwise coefficients take 0.3 of a damped
+        Newton step.
     word_learning_rate : float, default=0.03
         Of the words' weights, relative to the root mean square of their gradients; with 0 every word counts as it is.
     word_dropout : float or "auto", default="auto"
-        Fraction of each document's words that a training step leaves out, others each time. "auto" is the root of the mean number
-        of distinct words and phrases of a document, divided by 40, at most 0.5: a quarter for a hundred.
+        Fraction of each document's words that a training step leaves out, others each time. "auto" leaves more out of long
+        documents: with n distinct words and phrases in the mean document it is sqrt(n) / 40, which is 0.25 for 100, at most 0.5.
     readability : float, default=1.0
         How much prediction to give up for themes that people can read. 1 costs some 0.004 of R2 on reviews, and nothing on
         classes; 0 costs nothing: people read the topics that predict best, one matrix for both, as in the paper's BP-sLDA."""

@@ -24,7 +24,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     max_words : int or None, default=100_000
-        Only the most frequent words, so many; None for all.
+        The size of the vocabulary: the most frequent words stay. None keeps all.
     min_docs : int, default=1
         Only words of at least as many texts.
     max_docs_fraction : float, default=1.0
@@ -33,9 +33,9 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     stop_words : "english", or list or set of str, default=None
         Words that are left out, before bigrams are formed. Each is read as text itself: "Don't" leaves out "don" and "t".
     bigrams : bool, default=True
-        Phrases: two neighbouring words, joined by a space, are a word too.
+        Whether phrases count: two neighbouring words, joined by a space, are a word too.
     min_phrase_docs : int, default=10
-        Only phrases of at least as many texts.
+        Only phrases that at least as many texts have.
     n_jobs : int, default=None
         Threads, as in scikit-learn. No result depends on it.
 

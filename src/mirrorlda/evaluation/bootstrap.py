@@ -72,9 +72,9 @@ def measured(outcome: Outcome, n_bootstrap: int = 1000, random_state: Any = 0) -
 
 
 def lead(ours: Outcome, theirs: Outcome, name: str, n_bootstrap: int = 1000, random_state: Any = 0) -> Measure | None:
-    """By how much a measure of ours is better than theirs, of the same documents, which are drawn together.
+    """By how much a measure is better for our predictions than for theirs; None if it has no value for one of them.
 
-    None where one of them has no value.
+    Each resample draws the same documents for both, so that what is hard for both cancels.
     """
     both = [outcome.columns() for outcome in (ours, theirs)]
 

@@ -19,7 +19,7 @@ from mirrorlda.method.fitted_model import FittedModel, model_of
 
 TASKS = ("regression", "classification", "multilabel", "topics")
 _MOST_ITEMS = 1_000_000
-# How the name of a linear model among the baselines begins.
+# The name of a linear model among the baselines begins so.
 LINEAR = "tf-idf"
 
 
@@ -47,7 +47,7 @@ class Evaluation:
     notes : list of str
         What a reader of the measures has to know.
     leads : dict of Measure
-        By how much the main measure is better than that of each baseline, with an interval: documents are drawn for both at once.
+        By how much the main measure is better than that of each baseline, with an interval from paired resamples.
 
     Examples
     --------
@@ -73,15 +73,17 @@ class Evaluation:
     leads: dict[str, Measure] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values, none of them NaN or infinite."""
-        return asdict(self)
+        """Plain values, none of them NaN or infinite, and the verdict, which follows from them."""
+        return {**asdict(self), "verdict": self.verdict}
 
     @classmethod
     def from_json(cls, value: Any) -> Evaluation:
         """The evaluation that `as_json` was called on; a ValueError says what is wrong with any other value."""
         names = {"task", "n_docs", "outputs", "main", "measures", "baselines", "leads", "curves", "n_left_out", "notes"}
-        # Those of earlier versions have no leads.
-        value = {"leads": {}, **value} if isinstance(value, dict) else value
+        if isinstance(value, dict):
+            # Files of earlier versions have neither leads nor a verdict, which follows from the rest.
+            value = {"leads": {}, **value}
+            _check(_is_string(value.pop("verdict", "")), "verdict", "a string")
         _check(isinstance(value, dict) and set(value) == names, "an evaluation", f"the names {sorted(names)}")
         _check(isinstance(value["task"], str) and value["task"] in TASKS, "task", f"one of {TASKS}")
         for name in ("n_docs", "n_left_out"):
@@ -99,7 +101,7 @@ class Evaluation:
 
     @property
     def verdict(self) -> str:
-        """A sentence: whether the model is better than the linear one, as far as these documents tell; without one, empty."""
+        """A sentence that says whether the model is better than the linear one; empty if there is no linear model."""
         name = next((name for name in reversed(self.leads) if name.startswith(LINEAR)), None)
         if name is None:
             return ""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 
 def in_lines(rows: Iterable[Sequence[str]]) -> list[str]:
-    """The words of each row in a line, with commas between them where some are phrases.
+    """The words of each row as one line, with commas between them if any row has a phrase.
 
     Examples
     --------

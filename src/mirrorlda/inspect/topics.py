@@ -13,7 +13,7 @@ from mirrorlda.method.fitted_model import FittedModel, estimator_of, model_of
 
 # Documents of a corpus that are read at a time.
 _READ_DOCS = 16_384
-# For each word that is shown so many are looked at: most phrases of frequent words share a word with one that is shown.
+# So many words are looked at for each one that is shown: many overlap with one that is shown already.
 _CANDIDATES = 8
 # A document of so many words shows a topic half as well as a long one with the same share.
 _FEW_WORDS = 20
@@ -27,7 +27,7 @@ def relevant_words(
     The relevance of a word w to a topic t is ``p(w|t)**relevance * ln(p(w|t) / p(w))``, with p(w) the mean of all topics,
     weighted by their shares of the corpus. From a relevance of 0.5 to 1 the power of the logarithm falls from 1 to 0. The most
     probable words of a supervised topic are stop words, those with the largest lift are rare; in between are those that people
-    read a topic by. Of a phrase, its words and the phrases that share a word with it, the most relevant one is taken.
+    read a topic by. A phrase, its words, and phrases that overlap with it are not shown together: the most relevant stays.
 
     Parameters
     ----------
@@ -69,6 +69,7 @@ def relevant_words(
     if not 0 <= relevance <= 1:
         raise ValueError(f"relevance must be between 0 and 1, got {relevance}")
 
+    known = _known(names)
     tiny, power = np.finfo(np.float64).tiny, min(1.0, 2 - 2 * relevance)
     mean = np.maximum(shares @ components / shares.sum(), tiny)
     found = []
@@ -78,19 +79,24 @@ def relevant_words(
         if power:
             lift = np.log(p / mean)
             relevances *= np.where(lift > 0, np.abs(lift) ** power, lift)
-        found.append(_apart(relevances, names, n_words))
+        found.append(_apart(relevances, names, known, n_words))
     return found
 
 
-def _apart(values: np.ndarray, names: Any, n: int, least: float = -np.inf) -> list[str]:
-    """Names of the n largest that are above `least`, the largest first, without those that share a word with an earlier one."""
-    candidates = _largest(values, min(_CANDIDATES * n, len(values)))
-    called = [str(word if names is None else names[word]) for word in candidates]
-    # Names such as "word 7" are no phrases: "word" is none of them.
-    single = set(names) if names is not None and any(" " in name for name in called) else set[str]()
+def _known(names: Any) -> set[str]:
+    """All names, to tell words from phrases; empty if no name has a space. A name such as "word 7" has no word that is a name."""
+    return set(names) if names is not None and any(" " in str(name) for name in names) else set()
+
+
+def _apart(values: np.ndarray, names: Any, known: set[str], n: int, least: float = -np.inf) -> list[str]:
+    """Names of the n largest values above `least`, the largest first, without those that share a word with an earlier one.
+
+    A phrase then stands neither beside its own words nor beside a phrase that overlaps with it.
+    """
     found, seen = list[str](), set[str]()
-    for word, name in zip(candidates, called, strict=True):
-        words = {name, *single.intersection(name.split(" "))}
+    for word in _largest(values, min(_CANDIDATES * n, len(values))):
+        name = str(word if names is None else names[word])
+        words = {name, *known.intersection(name.split(" "))}
         if values[word] > least and seen.isdisjoint(words):
             found.append(name)
             seen.update(words)
@@ -233,12 +239,13 @@ def _moving_words(model: FittedModel, effects: np.ndarray, names: Any, n_words: 
     rows = effects.argmax(axis=0) if len(effects) > 1 and model.targets.task != "regression" else np.zeros(model.n_topics, int)
     components = np.asarray(model.components, np.float64)
     mean = np.maximum(model.shares @ components / model.shares.sum(), np.finfo(np.float64).tiny)
+    known = _known(names)
     found: tuple[list[list[str]], list[list[str]]] = [], []
     for topic, row in zip(components, rows, strict=True):
         moved = np.where(topic > mean, topic * (topic / mean) * by_word[row], 0.0)
         for side, words in zip((moved, -moved), found, strict=True):
             # What is a twentieth of the strongest is nothing to speak of.
-            words.append(_apart(side, names, n_words, 0.05 * np.abs(moved).max()))
+            words.append(_apart(side, names, known, n_words, 0.05 * np.abs(moved).max()))
     return found
 
 

@@ -39,8 +39,8 @@ class Response(Protocol):
         Whether topics start on both sides of a score, for more and for less of it. Classes start with one side: less of one is
         more of the others.
     is_scale : bool
-        Whether topics that start on the same side of a score differ in strength, as stars do. Where each score is of another
-        class or label, all start equally strong.
+        Whether topics that start on the same side of a score differ in strength, as a scale of stars asks for. The topics of a
+        class or a label start equally strong, unless there is one direction only.
     n_layers : int
         Layers of inference that suit it, with up to 50 topics. Where the scores go through a sigmoid that levels off by itself,
         fewer: theta then need not come close to the corners of the simplex.
@@ -118,6 +118,10 @@ class Response(Protocol):
     def n_outputs(self, y: np.ndarray) -> int:
         """The scores a document needs, rows of U, for a y that is checked: one a column, or one a class number."""
         return int(y.shape[1]) if y.ndim == 2 else int(y.max()) + 1
+
+    def has_one_direction(self, n_outputs: int) -> bool:
+        """Whether topics can differ in one direction only: for one number, one label or two classes."""
+        return n_outputs == 2 - self.two_sided
 
     def start(self, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """The scores (n_outputs,) that all documents start with; theta sums to one, so they can be added to U's columns."""

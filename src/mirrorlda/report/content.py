@@ -96,7 +96,7 @@ def content(
         "model": _model(read, chosen),
         "topics": _topics(read, shares, chosen),
         "history": {name: _rounded(values) for name, values in read.history.items()},
-        "evaluation": None if evaluation is None else {**evaluation.as_json(), "verdict": evaluation.verdict},
+        "evaluation": None if evaluation is None else evaluation.as_json(),
         "documents": None if documents is None else _documents(read, list(documents), truths),
     }
 

@@ -32,7 +32,7 @@ const mirrorlda = (() => {
   const NEAR = 0.41, DROP = -0.75;
   const LARGEST_MEAN = 1e13;
   const TINY = 2.2250738585072014e-308;
-  // For each word that is shown so many are looked at: most phrases of frequent words share a word with one that is shown.
+  // So many words are looked at for each one that is shown: many overlap with one that is shown already.
   const CANDIDATES = 8;
 
   // Text to words
@@ -475,8 +475,7 @@ const mirrorlda = (() => {
     return analysis;
   }
 
-  // p(w|t)^relevance ln(p(w|t) / p(w)), as in mirrorlda.topics.relevant_words; from a relevance of 0.5 to 1 the logarithm's power falls.
-  // Of a phrase, its words and the phrases that share a word with it, the most relevant one.
+  // The first n words, without those that overlap with an earlier one, as a phrase does with its words.
   function apart(model, words, n) {
     const found = [], seen = new Set();
     for (const each of words) {
@@ -489,6 +488,7 @@ const mirrorlda = (() => {
     return found;
   }
 
+  // p(w|t)^relevance ln(p(w|t) / p(w)), as in mirrorlda.topics.relevant_words; from a relevance of 0.5 to 1 the logarithm's power falls.
   function relevantWords(model, topic, relevance, nWords) {
     const n = CANDIDATES * nWords;
     const K = model.nTopics, power = Math.min(1, 2 - 2 * relevance), best = [];

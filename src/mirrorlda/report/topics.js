@@ -108,7 +108,7 @@ const detailNodes = (topic) => {
 const makeCard = (topic) => {
   const summaryText = data.documents?.[topic].length ? 'Details and documents' : 'Details';
   const card = {
-    words: h('ul', { class: 'words', 'aria-label': `Words of topic ${topic}` }),
+    words: h('ul', { class: model.definition?.bigrams ? 'words phrases' : 'words', 'aria-label': `Words of topic ${topic}` }),
     effect: h('div'),
     moving: h('div'),
     here: h('p', { class: 'here' }),

@@ -4,6 +4,8 @@ The step on a column is phi <- (phi exp(clip(-rate g)) + c) / C with c = rate (b
 step with its prior, but affine where g = 0. So Phi is kept in coordinates z, Phi = M (z + B), that such a step leaves alone: it
 moves M and B, two vectors for all rows, and rows without a data gradient are not visited.
 core/method/learning_step.hpp has the equations, those of the running average included.
+
+U takes plain gradient steps or damped Newton steps, whose curvature comes from the proportions of the documents.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ _WEIGHT_CLIP = 0.1
 _SEEDED = 0.05
 # For the themes step t counts (1 + t / 16)^3 times as much as the first: of many steps, the last quarter makes two thirds.
 _EARLY_STEPS, _GROWTH = 16, 3
-# Of what earlier batches say of the curvature of the loss, each step leaves this part.
+# Each step multiplies by this what earlier batches say about the curvature of the loss.
 _REMEMBERED = 0.9
 # In a state that is read rows are at most so large, the sums of running averages so, and other sums so.
 _LARGEST_ROW = 1e6
@@ -59,8 +61,8 @@ class Rates:
     guide : float
         Fraction by which a guided topic moves towards its seed words.
     damping : float, or None
-        U takes Newton steps: the loss of U theta curves as the mean of theta theta' does, with so many times the mean of its
-        diagonal added to the diagonal. None is a plain gradient step.
+        None for plain gradient steps on U. Otherwise U takes Newton steps: the curvature is the mean of theta theta', plus the
+        mean of its diagonal times the damping on the diagonal.
     """
 
     phi: float

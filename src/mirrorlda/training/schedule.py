@@ -10,7 +10,6 @@ import numpy as np
 
 from mirrorlda.method.inference import check_whole
 from mirrorlda.method.responses import Response
-from mirrorlda.method.start import is_one_scale
 from mirrorlda.training import mirror_descent
 from mirrorlda.training.sources import Examples
 
@@ -19,10 +18,10 @@ _LARGEST_BATCH = 32
 # Rates are relative to the root mean square over all words, which rare ones make small: beyond so many words an automatic rate
 # falls, so that the steps on the others stay as long.
 _FEW_WORDS = 10_000
-# coef_learning_rate="auto": of plain steps; the part of a Newton step, and its damping.
+# For coef_learning_rate="auto": the rate of plain steps, the part of a Newton step, and the damping of that.
 _PLAIN, _NEWTON, _DAMPING = 1.0, 0.3, 3.0
-# word_dropout="auto": at most; a quarter of documents of a hundred distinct words.
-_MOST_DROPPED = 0.5
+# For word_dropout="auto": documents of 1,600 distinct words would lose all of them, and no document loses more than half.
+_ALL_DROPPED, _MOST_DROPPED = 1600, 0.5
 # Fraction by which the first steps move a guided topic towards its seed words.
 _GUIDE = 0.02
 
@@ -149,25 +148,27 @@ def _learning_rate(settings: LearningSettings, n_words: int) -> float:
 
 
 def _coef_learning_rate(settings: LearningSettings, response: Response, n_outputs: int) -> tuple[float, float | None]:
-    """The rate of the coefficients and, where it is a part of a Newton step, the damping of it.
+    """The rate of the coefficients, and the damping where they take Newton steps.
 
-    One number, or two classes, have topics along them from the start, and coefficients to match: there Newton steps cost 0.002 of
-    R2 on reviews, and make probabilities too sure. Of several outputs the start knows less: they gain 0.05 of R2 on six ratings.
+    Where topics differ in one direction only, they lie along it from the start and their coefficients match: Newton steps would
+    cost 0.002 of R2 on reviews, and probabilities would be too extreme. The start knows less about several outputs: there Newton
+    steps gain 0.05 of R2 on six ratings of hotels.
     """
     if isinstance(settings.coef_learning_rate, str) and settings.coef_learning_rate == "auto":
-        return (_PLAIN, None) if is_one_scale(response, n_outputs) else (_NEWTON, _DAMPING)
+        return (_PLAIN, None) if response.has_one_direction(n_outputs) else (_NEWTON, _DAMPING)
     return _check_amount(settings, "coef_learning_rate", otherwise="'auto' or "), None
 
 
 def _word_dropout(settings: LearningSettings, examples: Examples) -> float:
-    """What each step leaves out of a document: the more, the more words say the same.
+    """The fraction of each document's words that a step leaves out.
 
-    Measured on documents of 20 to 280 distinct words, phrases among them: short ones want 0.1, long ones 0.4 and more.
+    Long documents repeat themselves and can lose more: measured on documents of 20 to 280 distinct words and phrases, 0.1 is best
+    for the shortest and 0.4 or more for the longest.
     """
     wanted = settings.word_dropout
     if isinstance(wanted, str) and wanted == "auto":
         distinct = float(np.average(np.diff(examples.documents.indptr), weights=examples.weights))
-        return min(_MOST_DROPPED, float(np.sqrt(distinct)) / 40)
+        return min(_MOST_DROPPED, float(np.sqrt(distinct / _ALL_DROPPED)))
     if not (isinstance(wanted, Real) and 0 <= float(wanted) < 1):
         raise ValueError(f"word_dropout must be 'auto' or a fraction of at least 0 and below 1, got {wanted!r}")
     return float(wanted)

@@ -60,15 +60,9 @@ def command(model: str, files: tuple[str, ...], as_json: bool, **options: Any) -
     with corpus_of(loaded, about, files, options) as (estimator, corpus):
         evaluation = evaluate(estimator, corpus, n_bootstrap=options["n_bootstrap"], random_state=options["seed"])
     if as_json:
-        print_json(as_values(evaluation))
+        print_json({key: value for key, value in evaluation.as_json().items() if key != "curves"})
     else:
         show(*shown(evaluation, "documents"))
-
-
-def as_values(evaluation: Any) -> dict[str, Any]:
-    """An evaluation without its curves, for programs."""
-    values = {key: value for key, value in evaluation.as_json().items() if key != "curves"}
-    return {**values, "verdict": evaluation.verdict}
 
 
 def shown(evaluation: Any, documents: str = "held-out documents") -> list[Any]:

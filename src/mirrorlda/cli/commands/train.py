@@ -104,7 +104,7 @@ _SETTLED = {
 def command(ctx: click.Context, /, files: tuple[str, ...], output: str, as_json: bool, **options: Any) -> None:
     """Learn a model from texts with a target, measure it on documents held out, and keep it in a folder.
 
-    Unless you say otherwise, words of two documents count, and phrases of two words of ten: the 100,000 most frequent.
+    By default the vocabulary has the 100,000 most frequent words and phrases. A word must be in two documents, a phrase in ten.
 
     \b
     mirrorlda train reviews.csv --text review --target stars -o model/
@@ -142,7 +142,7 @@ def command(ctx: click.Context, /, files: tuple[str, ...], output: str, as_json:
         if as_json:
             from mirrorlda.cli.commands.topics import listed
 
-            measured = about.evaluation and {**about.evaluation.as_json(), "verdict": about.evaluation.verdict}
+            measured = None if about.evaluation is None else about.evaluation.as_json()
             found = {"model": output, "task": task, "n_docs": about.n_docs, "seconds": seconds, "finished": about.finished}
             print_json({**found, "evaluation": measured, "topics": listed(model, 10, 0.5)})
         else:
